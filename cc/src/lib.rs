@@ -1,0 +1,1 @@
+//! Congestion controllers and what they stand on, as pure state machines.

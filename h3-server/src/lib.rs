@@ -1,0 +1,1 @@
+//! An HTTP/3 download server.

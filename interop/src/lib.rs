@@ -1,0 +1,1 @@
+//! Scenarios played on the whole stack, in virtual time and over real UDP.

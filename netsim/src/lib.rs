@@ -1,0 +1,80 @@
+//! Links in virtual or real time: impairment, queue, serialiser, propagation.
+//!
+//! A [`Pipe`] is one direction of a link. It moves opaque packets and knows nothing about what is
+//! in them. It reads no clock: the caller says what time it is, so the same pipe runs inside a
+//! simulation on virtual time and inside a relay of real UDP datagrams. Two pipes make a link,
+//! several make a path.
+//!
+//! ```text
+//!  arrive(now, packet)                                              advance(now, deliver)
+//!      |                                                                         ^
+//!      v                                                                         |
+//!  scripted     loss          queue                           loss          propagation
+//!  drop     ->  before    ->  drop-tail,  ->  serialiser  ->  after     ->  delay, FIFO:
+//!  (n-th        the queue     limit in        size * 8        the queue     a shorter delay
+//!  arrival)                   bytes           / rate          (the wire)    never overtakes
+//!      |            |             |                               |
+//!      v            v             v                               v
+//!  dropped_     dropped_      dropped_                        dropped_
+//!  scripted     loss_before   queue                           loss_after
+//!
+//!  inside now:                `queued`        `in_service`                  `in_flight`
+//! ```
+//!
+//! The laws every run obeys, each of them a test in `tests/`:
+//!
+//! * offered = delivered + dropped by each cause + queued + in service + in flight, in packets and
+//!   in bytes;
+//! * one packet on an idle pipe arrives after size * 8 / rate, rounded up to a nanosecond, plus the
+//!   delay;
+//! * a saturated pipe moves rate * time / 8 bytes, to within one packet, however long it runs;
+//! * the packet being serialised does not count towards the queue limit, and neither does what
+//!   propagates;
+//! * loss before the queue takes from the load, loss after it takes from the output;
+//! * a timed [`Change`] holds for every packet that reaches its stage at that instant or later, and
+//!   loses or duplicates none itself;
+//! * at one instant the order is: changes, then the end of serialisation, then deliveries; an
+//!   arrival comes after the first two; packets leave in the order they came;
+//! * the same seed and the same calls give the same packets at the same nanoseconds on every
+//!   platform.
+//!
+//! Read `pipe.rs` first; `config.rs` says what can be set and changed, `counters.rs` what can be
+//! asked.
+//!
+//! ```
+//! use std::time::Duration;
+//! use netsim::{Packet, Pipe, PipeConfig, RandomStreams};
+//! use units::{ByteCount, Rate, Timestamp};
+//!
+//! let config = PipeConfig {
+//!     rate: Rate::from_mbps(10),
+//!     delay: Duration::from_millis(5),
+//!     queue: ByteCount::kb(25),
+//!     ..PipeConfig::default()
+//! };
+//! let mut pipe = Pipe::new(config, &RandomStreams::new(1), "forward")?;
+//! pipe.arrive(Timestamp::ZERO, Packet { size: ByteCount::new(1250), payload: "hello" });
+//! assert_eq!(pipe.next_event(), Some(Timestamp::from_millis(1)));
+//!
+//! let mut arrived = Vec::new();
+//! pipe.advance(Timestamp::from_millis(10), &mut |at, packet| arrived.push((at, packet.payload)));
+//! assert_eq!(arrived, [(Timestamp::from_millis(6), "hello")]);
+//! # Ok::<(), netsim::ConfigError>(())
+//! ```
+
+mod config;
+mod counters;
+mod event_heap;
+mod histogram;
+mod output;
+mod pipe;
+mod random;
+mod serialiser;
+
+pub use config::{Change, ConfigError, LossPlace, PipeConfig};
+pub use counters::{Counters, DropCause, Tally};
+pub use event_heap::EventHeap;
+pub use histogram::DelayHistogram;
+pub use output::{OutputRecord, Usage};
+pub use pipe::{Packet, Pipe};
+pub use random::{RandomStream, RandomStreams};

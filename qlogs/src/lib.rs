@@ -1,0 +1,81 @@
+//! qlog files: the event model and its encoder.
+//!
+//! ```text
+//!  tap, ledger, controller                             one file per connection and side
+//!        |                                                         ^
+//!        |  Event, at: Timestamp                                   |  JSON text sequence
+//!        v                                                         |
+//!     Writer ---- metrics: only what changed ---- encode ---- 64 KiB pieces
+//! ```
+//!
+//! [`Event`] knows nothing of any dialect. The one dialect written is "0.3": main-schema-05,
+//! quic-events-04 and h3-events-04 of February 2023, as a JSON text sequence (RFC 7464), because that
+//! is a written specification *and* what qvis draws in full. Read `schema.rs` first.
+//!
+//! # What a file looks like
+//!
+//! Byte 0 is 0x1E, every record ends in a line feed. The first record is the header; all keys a viewer
+//! needs to recognise the format stand in its first 1,024 bytes. Times are milliseconds since the
+//! header's reference time, exact to the nanosecond, and never decrease. Identifiers are lowercase
+//! hexadecimal. A value that is unknown, unlimited, or an integer above 2^53 is left out.
+//! Keys, tokens, connection IDs inside frames, and stream data are not part of the model and so cannot
+//! reach a file; IP addresses are cut to their network unless the header says otherwise.
+//!
+//! # Congestion states
+//!
+//! `recovery:congestion_state_updated` has `old` (absent in the first event, which gives the initial
+//! state) and `new`:
+//!
+//! | state | meaning |
+//! |---|---|
+//! | `slow_start` | the window grows by what is acknowledged (RFC 9002 section 7.3.1) |
+//! | `congestion_avoidance` | the window grows by the controller's own law (RFC 9002 section 7.3.3, RFC 9438 section 4) |
+//! | `recovery` | the window was cut; no packet sent since has been acknowledged (RFC 9002 section 7.3.2) |
+//! | `fixed_rate` | the rate is set by hand and reacts to nothing |
+//!
+//! Why the state changed stands beside `data` in the record, under the key **`cc_trigger`**:
+//! quic-events-04 has words for two triggers only and allows no further keys in `data`, while
+//! main-schema-05 lets every record carry keys of its own. Where the document has a word,
+//! `data.trigger` has that too:
+//!
+//! | `cc_trigger` | `data.trigger` | meaning |
+//! |---|---|---|
+//! | `packet_lost` | | a packet sent after the last cut was declared lost |
+//! | `ecn_ce` | `ECN` | the peer reported a new Congestion Experienced mark |
+//! | `persistent_congestion` | `persistent_congestion` | nothing arrived for too long (RFC 9002 section 7.6) |
+//! | `recovery_exited` | | a packet sent after the cut was acknowledged |
+//! | `ssthresh_reached` | | slow start filled the window up to the threshold |
+//!
+//! In the same way `recovery:parameters_set` has **`cc_algorithm`**, the name of the controller.
+//!
+//! # Metrics
+//!
+//! `recovery:metrics_updated` has the fields that changed since the previous one:
+//!
+//! | name | unit | meaning |
+//! |---|---|---|
+//! | `min_rtt` | ms | smallest round-trip time seen on the path |
+//! | `smoothed_rtt` | ms | its moving average (RFC 9002 section 5.3) |
+//! | `latest_rtt` | ms | the latest sample |
+//! | `rtt_variance` | ms | its mean deviation (RFC 9002 section 5.3) |
+//! | `pto_count` | | probe timeouts in a row |
+//! | `congestion_window` | bytes | what the controller allows in flight |
+//! | `bytes_in_flight` | bytes | sent, neither acknowledged nor lost |
+//! | `ssthresh` | bytes | window at which slow start ends; absent while there is none |
+//! | `packets_in_flight` | packets | the same as `bytes_in_flight`, counted in packets |
+//! | `pacing_rate` | bit/s | rate at which the pacer releases data; absent while unlimited |
+
+mod directory;
+mod encode;
+mod header;
+mod json;
+mod schema;
+mod writer;
+
+pub use directory::create_in;
+pub use header::{AddressDetail, TraceHeader, VantagePoint, file_name};
+pub use schema::{
+    CloseCode, CloseTrigger, ConnectionState, Event, Frame, LossTrigger, Metrics, Multiplier,
+    Owner, PacketType, RecoveryParameters, TransportParameters,
+};
+pub use writer::Writer;

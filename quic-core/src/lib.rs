@@ -1,0 +1,42 @@
+//! A QUIC endpoint on the unmodified crate quinn-proto, with congestion control, pacing and logging
+//! of its own, in real and in virtual time.
+//!
+//! ```text
+//!   handles (async)      Endpoint, Connection, SendStream, RecvStream
+//!        |
+//!   driver               endpoint and connections, no I/O
+//!        |   conn        what may leave, and when (gate)
+//!        |   sender      ledger of sent packets, RTT, delivery rate, controller
+//!        |   tap         every packet in plaintext, every call to the controller
+//!        v
+//!   host                 net: UDP socket and tokio      virt: virtual network and clock
+//! ```
+//!
+//! quinn-proto is named in this crate only. Read `tap`, then `ledger`, `sender` and `conn`, in that
+//! order; ARCHITECTURE.md follows one byte through all of them.
+
+mod clock;
+mod config;
+mod conn;
+mod driver;
+mod error;
+mod frame;
+pub mod h3_adapter;
+mod handles;
+mod ledger;
+mod log;
+#[cfg(feature = "net")]
+pub mod net;
+mod parameters;
+mod sender;
+mod streams;
+mod tap;
+pub mod tls;
+pub mod virt;
+
+pub use config::{ClientConfig, EndpointConfig, LogFactory, ServerConfig};
+pub use conn::ConnectionStats;
+pub use error::{ConfigError, ConnectError, ConnectionError, ReadError, WriteError};
+pub use handles::{Connection, Endpoint, RecvStream, SendStream};
+pub use log::LogSink;
+pub use sender::SenderStats;
