@@ -1,1 +1,59 @@
 //! Congestion controllers and what they stand on, as pure state machines.
+//!
+//! Nothing here knows a clock, a socket, a random number or the QUIC stack: time comes in as an argument, news
+//! comes in as events, and what is allowed is read back. That makes every behaviour a test of a few lines.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`controller`] | the contract: what a controller is told and what it answers |
+//! | [`event`] | the news: packets sent, one digested datagram of feedback |
+//! | [`state`] | states, and the door through which they change |
+//! | [`algorithm`] | the table of controllers by name |
+//! | [`new_reno`], [`cubic`] | the controllers; [`loss_based`] is the frame they share |
+//! | [`fixed`] | a fixed rate, for measurements |
+//! | [`rtt`], [`delivery`], [`round`], [`recovery`], [`pacer`] | the arithmetic any sender needs |
+//! | [`testing`] | a path of one bottleneck-free hop, to tell a controller a story and see what it does |
+//!
+//! ```
+//! use cc::testing::TestPath;
+//! use cc::{Algorithm, State};
+//! use std::time::Duration;
+//!
+//! let mut path = TestPath::new(Algorithm::Cubic);
+//! path.send(10);
+//! path.wait(Duration::from_millis(100));
+//! path.ack(9);
+//! path.lose(1);
+//! assert_eq!(path.state(), State::Recovery);
+//! ```
+
+pub mod algorithm;
+pub mod controller;
+pub mod cubic;
+pub mod delivery;
+pub mod event;
+pub mod fixed;
+pub mod loss_based;
+pub mod new_reno;
+pub mod pacer;
+pub mod recovery;
+pub mod round;
+pub mod rtt;
+pub mod state;
+pub mod testing;
+
+mod cubic_curve;
+mod window_use;
+
+pub use algorithm::{Algorithm, AlgorithmError};
+pub use controller::Controller;
+pub use cubic::Cubic;
+pub use delivery::RateSample;
+pub use event::{AckedPacket, FeedbackEvent, LostPacket, SentEvent};
+pub use fixed::{Fixed, FixedConfig};
+pub use new_reno::NewReno;
+pub use pacer::Pacer;
+pub use recovery::Episode;
+pub use round::RoundCounter;
+pub use rtt::RttEstimator;
+pub use state::{State, Transition, Trigger};

@@ -359,7 +359,10 @@ impl Conn {
         let mut elicits = false;
         for event in &self.collected.events {
             match event {
-                TapEvent::StreamSent { id, end } => self.streams.on_frame_sent(*id, *end),
+                TapEvent::StreamSent { id, end, length } => {
+                    let again = self.streams.on_frame_sent(*id, *end, *length);
+                    self.sender.count_retransmitted(again);
+                }
                 TapEvent::Sent(sent) => {
                     elicits |= sent.is_ack_eliciting;
                     if sent.space == Space::Data {

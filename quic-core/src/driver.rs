@@ -400,7 +400,11 @@ impl Driver {
         let key = self.conns.insert(Conn::new(NewConn {
             handle,
             quic,
-            sender: Sender::new(controller, mtu),
+            sender: Sender::new(
+                controller,
+                mtu,
+                self.config.observer.as_ref().and_then(|make| make()),
+            ),
             clock: self.clock,
             log,
         }));
@@ -439,7 +443,7 @@ impl Driver {
         log.initial_state(
             now,
             controller.state(),
-            recovery_parameters(controller, mtu),
+            recovery_parameters(controller, mtu, self.config.initial_rtt),
         );
         Some(log)
     }
@@ -547,7 +551,7 @@ fn wake_all(list: &mut Vec<Waker>) {
     }
 }
 
-fn endpoint_config(config: &EndpointConfig) -> QuinnEndpointConfig {
+pub(crate) fn endpoint_config(config: &EndpointConfig) -> QuinnEndpointConfig {
     let mut quinn = QuinnEndpointConfig::new(Arc::new(reset_key(config.seed)));
     if let Some(seed) = config.seed {
         let mut bytes = [0; 32];

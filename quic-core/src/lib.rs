@@ -27,16 +27,20 @@ mod ledger;
 mod log;
 #[cfg(feature = "net")]
 pub mod net;
+mod observer;
 mod parameters;
 mod sender;
 mod streams;
 mod tap;
+#[cfg(test)]
+mod tests;
 pub mod tls;
 pub mod virt;
 
-pub use config::{ClientConfig, EndpointConfig, LogFactory, ServerConfig};
+pub use config::{ClientConfig, DEFAULT_INITIAL_RTT, EndpointConfig, LogFactory, ServerConfig};
 pub use conn::ConnectionStats;
 pub use error::{ConfigError, ConnectError, ConnectionError, ReadError, WriteError};
 pub use handles::{Connection, Endpoint, RecvStream, SendStream};
 pub use log::LogSink;
+pub use observer::{ObserverFactory, SenderObserver, SenderUpdate};
 pub use sender::SenderStats;

@@ -242,13 +242,14 @@ impl ConnLog {
 pub(crate) fn recovery_parameters(
     controller: &dyn cc::Controller,
     max_datagram_size: ByteCount,
+    initial_rtt: Duration,
 ) -> RecoveryParameters {
     RecoveryParameters {
         congestion_control: Some(controller.name()),
         reordering_threshold: Some(crate::sender::PACKET_THRESHOLD),
         time_threshold: Some(Multiplier::from_thousandths(1_125)),
         timer_granularity: Duration::from_millis(1),
-        initial_rtt: Some(crate::config::INITIAL_RTT),
+        initial_rtt: Some(initial_rtt),
         max_datagram_size: Some(max_datagram_size),
         initial_congestion_window: Some(controller.window()),
         minimum_congestion_window: Some(controller.minimum_window()),

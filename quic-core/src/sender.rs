@@ -23,6 +23,7 @@ use crate::{
     clock::Clock,
     ledger::{Delivered, Entry, Ledger},
     log::ConnLog,
+    observer::{SenderObserver, SenderUpdate},
     tap::{Collected, ReceivedPacket, SentPacket, Space, TapEvent},
 };
 
@@ -40,6 +41,8 @@ pub struct SenderStats {
     pub bytes_lost: ByteCount,
     /// Packets declared lost and acknowledged after all.
     pub spurious_losses: u64,
+    /// Stream bytes that left more than once.
+    pub retransmitted_bytes: ByteCount,
     /// Loss batches that quinn-proto reported.
     pub loss_events: u64,
     /// Probe timeouts that sent something (RFC 9002 section 6.2).
@@ -88,6 +91,7 @@ pub(crate) struct Sender {
     is_idle: bool,
     /// A probe for a larger MTU was sent; its loss shows only in quinn-proto's statistics.
     has_mtu_probe: bool,
+    observer: Option<Box<dyn SenderObserver>>,
     stats: SenderStats,
     at_minimum: MinimumWindowTime,
 
@@ -107,7 +111,11 @@ pub(crate) struct SendContext {
 }
 
 impl Sender {
-    pub(crate) fn new(controller: Box<dyn Controller>, mtu: ByteCount) -> Self {
+    pub(crate) fn new(
+        controller: Box<dyn Controller>,
+        mtu: ByteCount,
+        observer: Option<Box<dyn SenderObserver>>,
+    ) -> Self {
         Self {
             controller,
             ledger: Ledger::default(),
@@ -122,6 +130,7 @@ impl Sender {
             ce_seen: [0; 3],
             is_idle: true,
             has_mtu_probe: false,
+            observer,
             stats: SenderStats::default(),
             at_minimum: MinimumWindowTime::default(),
             delivered: Vec::new(),
@@ -160,6 +169,10 @@ impl Sender {
     /// acknowledgement is overdue.
     pub(crate) fn may_exempt(&self, is_overdue: bool) -> bool {
         is_overdue || self.ledger.in_flight() <= self.controller.window() + self.mtu
+    }
+
+    pub(crate) fn count_retransmitted(&mut self, bytes: u64) {
+        self.stats.retransmitted_bytes += ByteCount::new(bytes);
     }
 
     pub(crate) fn count_exemption(&mut self) {
@@ -239,7 +252,7 @@ impl Sender {
                 was_idle,
             },
         );
-        self.after_controller(sent_at, log);
+        self.after_controller(sent_at, None, log);
     }
 
     fn enter(
@@ -321,7 +334,7 @@ impl Sender {
         }
         self.tell_controller(now, in_flight_before, &seen);
         self.ledger.prune(now, 3 * self.pto());
-        self.after_controller(now, log);
+        self.after_controller(now, seen.latest_rtt, log);
     }
 
     fn on_ack_frame(
@@ -500,7 +513,12 @@ impl Sender {
     }
 
     /// After every call into the controller: its state changes and figures go to the log.
-    fn after_controller(&mut self, now: Timestamp, mut log: Option<&mut ConnLog>) {
+    fn after_controller(
+        &mut self,
+        now: Timestamp,
+        latest_rtt: Option<Duration>,
+        mut log: Option<&mut ConnLog>,
+    ) {
         while let Some(transition) = self.controller.take_transition() {
             self.stats.transitions += 1;
             if transition.to == cc::State::Recovery {
@@ -509,10 +527,25 @@ impl Sender {
             if let Some(log) = log.as_deref_mut() {
                 log.state_updated(now, &transition);
             }
+            if let Some(observer) = &mut self.observer {
+                observer.on_transition(now, &transition);
+            }
         }
         let window = self.controller.window();
         self.at_minimum
             .update(now, window <= self.controller.minimum_window());
+        if self.observer.is_some() {
+            let update = SenderUpdate {
+                window,
+                minimum_window: self.controller.minimum_window(),
+                in_flight: self.ledger.in_flight(),
+                latest_rtt,
+                pacing_rate: self.pacing_rate(),
+            };
+            if let Some(observer) = &mut self.observer {
+                observer.on_update(now, &update);
+            }
+        }
         if let Some(log) = log {
             log.write(now, &LogEvent::MetricsUpdated(self.metrics()));
         }

@@ -248,16 +248,19 @@ impl Streams {
         }
     }
 
-    /// A STREAM frame left.
-    pub(crate) fn on_frame_sent(&mut self, id: u64, end: u64) {
-        let Ok(id) = VarInt::from_u64(id) else { return };
-        if let Some(side) = self.send.get_mut(&StreamId::from(id))
-            && end > side.sent_to
-        {
-            let end = end.min(side.bound_to);
-            self.unsent -= end - side.sent_to;
-            side.sent_to = end;
-        }
+    /// A STREAM frame left; says how many of its bytes had left before.
+    pub(crate) fn on_frame_sent(&mut self, id: u64, end: u64, length: u64) -> u64 {
+        let Some(side) = VarInt::from_u64(id)
+            .ok()
+            .and_then(|id| self.send.get_mut(&StreamId::from(id)))
+        else {
+            return 0;
+        };
+        let end = end.min(side.bound_to);
+        let fresh = end.saturating_sub(side.sent_to);
+        self.unsent -= fresh;
+        side.sent_to += fresh;
+        length.saturating_sub(fresh)
     }
 
     pub(crate) fn on_readable(&mut self, id: StreamId) {

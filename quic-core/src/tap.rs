@@ -59,7 +59,7 @@ impl Space {
 #[derive(Debug)]
 pub(crate) enum TapEvent {
     /// A STREAM frame of the packet whose `Sent` follows.
-    StreamSent { id: u64, end: u64 },
+    StreamSent { id: u64, end: u64, length: u64 },
     /// A packet was sealed.
     Sent(SentPacket),
     /// A packet was opened and authenticated.
@@ -445,6 +445,7 @@ fn sent_packet(
                 out.events.push(TapEvent::StreamSent {
                     id,
                     end: offset + length,
+                    length,
                 });
             }
             _ => {}

@@ -1,0 +1,195 @@
+//! The states of a controller, and the one door through which they change.
+//!
+//! ```text
+//!                ssthresh reached                      packet lost, CE mark
+//!   SlowStart ----------------------> CongestionAvoidance ------------> Recovery
+//!     |  ^                               |        ^                      |  |
+//!     |  '--- persistent congestion -----'        '-- recovery exited ---'  |
+//!     |  '------------------------- persistent congestion ------------------'
+//!     '------------------------- packet lost, CE mark ---------------> Recovery
+//! ```
+//!
+//! This is the state diagram of RFC 9002 section 7.3, with one more arrow: when persistent congestion finds the
+//! slow-start threshold at the minimum window already, recovery ends in congestion avoidance at once.
+
+use std::collections::VecDeque;
+
+/// What a controller is doing.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum State {
+    /// The window grows by every byte acknowledged (RFC 9002 section 7.3.1).
+    SlowStart,
+    /// The window grows as the algorithm decides (RFC 9002 section 7.3.3).
+    CongestionAvoidance,
+    /// The window was cut and rests until a packet sent after the cut is acknowledged (RFC 9002 section 7.3.2).
+    Recovery,
+    /// The rate is set by hand and reacts to nothing.
+    FixedRate,
+}
+
+impl State {
+    /// Returns the name the qlog events use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SlowStart => "slow_start",
+            Self::CongestionAvoidance => "congestion_avoidance",
+            Self::Recovery => "recovery",
+            Self::FixedRate => "fixed_rate",
+        }
+    }
+
+    /// Says whether the diagram above has an arrow from here to `to` that carries `trigger`.
+    fn may_become(self, to: Self, trigger: Trigger) -> bool {
+        use State::{CongestionAvoidance, Recovery, SlowStart};
+        match trigger {
+            Trigger::PacketLost | Trigger::EcnCe => {
+                matches!(self, SlowStart | CongestionAvoidance) && to == Recovery
+            }
+            Trigger::RecoveryExited => self == Recovery && to == CongestionAvoidance,
+            Trigger::SsthreshReached => self == SlowStart && to == CongestionAvoidance,
+            Trigger::PersistentCongestion => matches!(
+                (self, to),
+                (CongestionAvoidance | Recovery, SlowStart)
+                    | (SlowStart | Recovery, CongestionAvoidance)
+            ),
+        }
+    }
+}
+
+/// Why a state changed.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Trigger {
+    /// A packet sent after the last cut was declared lost.
+    PacketLost,
+    /// The peer reported a new Congestion Experienced mark.
+    EcnCe,
+    /// The transport established persistent congestion.
+    PersistentCongestion,
+    /// A packet sent after the cut was acknowledged.
+    RecoveryExited,
+    /// Slow start filled the window up to the slow-start threshold.
+    SsthreshReached,
+}
+
+impl Trigger {
+    /// Returns the name the qlog events use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PacketLost => "packet_lost",
+            Self::EcnCe => "ecn_ce",
+            Self::PersistentCongestion => "persistent_congestion",
+            Self::RecoveryExited => "recovery_exited",
+            Self::SsthreshReached => "ssthresh_reached",
+        }
+    }
+}
+
+/// One change of state.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Transition {
+    /// The state that ended.
+    pub from: State,
+    /// The state that began.
+    pub to: State,
+    /// Why.
+    pub trigger: Trigger,
+}
+
+/// The current state and the changes nobody has asked for yet.
+#[derive(Debug)]
+pub(crate) struct StateMachine {
+    current: State,
+    unread: VecDeque<Transition>,
+}
+
+/// Changes kept for a reader who does not come; beyond it the oldest are forgotten, so that a controller
+/// without a log does not grow. One feedback event makes three at most.
+const UNREAD_LIMIT: usize = 64;
+
+impl StateMachine {
+    pub(crate) fn new(initial: State) -> Self {
+        Self {
+            current: initial,
+            unread: VecDeque::new(),
+        }
+    }
+
+    /// Changes the state; nothing happens if it is the current one already.
+    ///
+    /// Panics in debug builds if the diagram has no such arrow.
+    pub(crate) fn transition_to(&mut self, to: State, trigger: Trigger) {
+        let from = self.current;
+        if from == to {
+            return;
+        }
+        debug_assert!(
+            from.may_become(to, trigger),
+            "no arrow from {from:?} to {to:?} on {trigger:?}"
+        );
+        if self.unread.len() == UNREAD_LIMIT {
+            self.unread.pop_front();
+        }
+        self.unread.push_back(Transition { from, to, trigger });
+        self.current = to;
+    }
+
+    pub(crate) fn take_transition(&mut self) -> Option<Transition> {
+        self.unread.pop_front()
+    }
+
+    pub(crate) fn current(&self) -> State {
+        self.current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_reported_once_and_in_order() {
+        let mut machine = StateMachine::new(State::SlowStart);
+        machine.transition_to(State::Recovery, Trigger::PacketLost);
+        machine.transition_to(State::CongestionAvoidance, Trigger::RecoveryExited);
+        let first = machine.take_transition().map(|t| (t.from, t.to));
+        assert_eq!(first, Some((State::SlowStart, State::Recovery)));
+        let second = machine.take_transition().map(|t| t.trigger.as_str());
+        assert_eq!(second, Some("recovery_exited"));
+        assert_eq!(machine.take_transition(), None);
+    }
+
+    #[test]
+    fn staying_is_not_a_change() {
+        let mut machine = StateMachine::new(State::Recovery);
+        machine.transition_to(State::Recovery, Trigger::PacketLost);
+        assert_eq!(machine.take_transition(), None);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "no arrow from CongestionAvoidance to SlowStart")]
+    fn an_arrow_that_is_not_in_the_diagram_is_refused() {
+        let mut machine = StateMachine::new(State::CongestionAvoidance);
+        machine.transition_to(State::SlowStart, Trigger::SsthreshReached);
+    }
+
+    #[test]
+    fn an_unread_queue_forgets_its_oldest_entries_and_stays_a_chain() {
+        let mut machine = StateMachine::new(State::CongestionAvoidance);
+        for _ in 0..1_000 {
+            machine.transition_to(State::Recovery, Trigger::EcnCe);
+            machine.transition_to(State::CongestionAvoidance, Trigger::RecoveryExited);
+        }
+        let mut kept = 0;
+        let mut previous: Option<Transition> = None;
+        while let Some(next) = machine.take_transition() {
+            assert!(previous.is_none_or(|p| p.to == next.from));
+            previous = Some(next);
+            kept += 1;
+        }
+        assert_eq!(kept, UNREAD_LIMIT);
+        assert_eq!(previous.map(|p| p.to), Some(machine.current()));
+    }
+}

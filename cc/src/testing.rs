@@ -1,0 +1,337 @@
+//! A path for tests: tell a controller a story, see what it does.
+//!
+//! [`TestPath`] is a sender without a network. The test says what leaves, what is acknowledged, what is lost and how
+//! much time passes; the path keeps the books a real sender would keep (RTT, delivery rate, rounds, in flight)
+//! and hands the controller complete events.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use units::{ByteCount, Rate, Timestamp};
+
+use crate::algorithm::Algorithm;
+use crate::controller::Controller;
+use crate::delivery::{Sampler, SendState};
+use crate::event::{AckedPacket, FeedbackEvent, LostPacket, SentEvent};
+use crate::round::RoundCounter;
+use crate::rtt::RttEstimator;
+use crate::state::{State, Transition};
+
+/// A controller and the books of its sender.
+pub struct TestPath {
+    controller: Box<dyn Controller>,
+    datagram: ByteCount,
+    now: Timestamp,
+    outstanding: VecDeque<Outstanding>,
+    in_flight: ByteCount,
+    next_packet_number: u64,
+    is_app_limited: bool,
+    rtt: RttEstimator,
+    sampler: Sampler,
+    rounds: RoundCounter,
+    transitions: Vec<Transition>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Outstanding {
+    packet_number: u64,
+    sent_at: Timestamp,
+    size: ByteCount,
+    is_app_limited: bool,
+    state: SendState,
+}
+
+/// What one datagram of feedback says about the oldest packets in flight.
+///
+/// Losses come first in send order, then acknowledgements, as a receiver would report a hole.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Feedback {
+    /// How many of the oldest packets are lost.
+    pub lost: usize,
+    /// How many of the packets after those are acknowledged.
+    pub acked: usize,
+    /// Newly reported Congestion Experienced marks.
+    pub ce_count: u64,
+    /// Whether the transport found persistent congestion.
+    pub is_persistent_congestion: bool,
+}
+
+impl TestPath {
+    /// Makes a path for 1,200-byte datagrams, at one second, so that there is a time before.
+    #[must_use]
+    pub fn new(algorithm: Algorithm) -> Self {
+        let datagram = ByteCount::new(1_200);
+        Self::with_controller(algorithm.build(datagram))
+    }
+
+    /// Makes a path for a controller built elsewhere; datagrams are as large as it reckons with.
+    #[must_use]
+    pub fn with_controller(controller: Box<dyn Controller>) -> Self {
+        Self {
+            datagram: controller.max_datagram_size(),
+            controller,
+            now: Timestamp::from_secs(1),
+            outstanding: VecDeque::new(),
+            in_flight: ByteCount::ZERO,
+            next_packet_number: 0,
+            is_app_limited: false,
+            rtt: RttEstimator::new(),
+            sampler: Sampler::new(),
+            rounds: RoundCounter::new(),
+            transitions: Vec::new(),
+        }
+    }
+
+    /// Sends `count` full datagrams at once, whatever the window says.
+    pub fn send(&mut self, count: usize) {
+        for _ in 0..count {
+            self.send_bytes(self.datagram);
+        }
+    }
+
+    /// Sends one packet of `size`.
+    pub fn send_bytes(&mut self, size: ByteCount) {
+        let was_idle = self.in_flight == ByteCount::ZERO;
+        let state = self.sampler.on_sent(self.now, self.in_flight, size);
+        self.outstanding.push_back(Outstanding {
+            packet_number: self.next_packet_number,
+            sent_at: self.now,
+            size,
+            is_app_limited: self.is_app_limited,
+            state,
+        });
+        self.next_packet_number += 1;
+        self.in_flight += size;
+        let sent = SentEvent {
+            bytes: size,
+            in_flight: self.in_flight,
+            is_app_limited: self.is_app_limited,
+            was_idle,
+        };
+        self.controller.on_sent(self.now, &sent);
+    }
+
+    /// Sends full datagrams as long as the window has room for one; returns how many.
+    pub fn fill_window(&mut self) -> usize {
+        let mut count = 0;
+        while self.in_flight + self.datagram <= self.controller.window() {
+            self.send(1);
+            count += 1;
+        }
+        count
+    }
+
+    /// Acknowledges the `count` oldest packets in flight in one datagram.
+    #[track_caller]
+    pub fn ack(&mut self, count: usize) {
+        self.feedback(Feedback {
+            acked: count,
+            ..Feedback::default()
+        });
+    }
+
+    /// Acknowledges the `count` newest packets in flight in one datagram, ahead of the older ones.
+    #[track_caller]
+    pub fn ack_newest(&mut self, count: usize) {
+        let known = self.outstanding.len();
+        assert!(count <= known, "only {known} packets are in flight");
+        self.outstanding.rotate_right(count);
+        self.ack(count);
+    }
+
+    /// Declares the `count` oldest packets in flight lost.
+    #[track_caller]
+    pub fn lose(&mut self, count: usize) {
+        self.feedback(Feedback {
+            lost: count,
+            ..Feedback::default()
+        });
+    }
+
+    /// Delivers any mix of news in one datagram.
+    ///
+    /// Panics if it speaks of more packets than are in flight.
+    #[track_caller]
+    pub fn feedback(&mut self, feedback: Feedback) {
+        let known = self.outstanding.len();
+        assert!(
+            feedback.lost + feedback.acked <= known,
+            "{feedback:?} speaks of more than the {known} packets in flight"
+        );
+        let in_flight_before = self.in_flight;
+        let lost: Vec<LostPacket> = self.outstanding.drain(..feedback.lost).map(lost).collect();
+        let acked: Vec<Outstanding> = self.outstanding.drain(..feedback.acked).collect();
+        for packet in &lost {
+            self.sampler.on_lost(packet.size);
+            self.in_flight -= packet.size;
+        }
+        for packet in &acked {
+            self.sampler
+                .on_acked(self.now, &packet.state, packet.sent_at, packet.size);
+            self.in_flight -= packet.size;
+        }
+        let newest = acked.last();
+        let latest_rtt = newest.map(|packet| self.now.saturating_since(packet.sent_at));
+        if let Some(latest_rtt) = latest_rtt {
+            self.rtt.update(latest_rtt, Duration::ZERO);
+        }
+        let sample = self.sampler.finish(self.now, self.rtt.minimum());
+        let delivered = self.sampler.delivered();
+        let is_round_start =
+            newest.is_some_and(|packet| self.rounds.on_acked(packet.state.delivered, delivered));
+        let largest_acked_sent_at = newest.map(|packet| packet.sent_at);
+        let acked: Vec<AckedPacket> = acked.into_iter().map(acknowledged).collect();
+        let event = FeedbackEvent {
+            acked: &acked,
+            lost: &lost,
+            is_persistent_congestion: feedback.is_persistent_congestion,
+            ce_count: feedback.ce_count,
+            largest_acked_sent_at,
+            in_flight_before,
+            in_flight: self.in_flight,
+            rtt: &self.rtt,
+            latest_rtt,
+            sample,
+            is_round_start,
+            round_count: self.rounds.count(),
+        };
+        self.controller.on_feedback(self.now, &event);
+        while let Some(transition) = self.controller.take_transition() {
+            self.transitions.push(transition);
+        }
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, span: Duration) {
+        self.now += span;
+    }
+
+    /// Plays one round trip in the shape that drains the path: the window leaves at once and is acknowledged at
+    /// once, `rtt` later.
+    #[track_caller]
+    pub fn batch_round(&mut self, rtt: Duration) {
+        let count = self.fill_window();
+        self.wait(rtt);
+        self.ack(count);
+    }
+
+    /// Grows the window to `count` full datagrams in slow start, `rtt` per round; nothing is in flight afterwards.
+    #[track_caller]
+    pub fn grow_to(&mut self, count: u64, rtt: Duration) {
+        let goal = self.datagram * count;
+        while self.controller.window() < goal {
+            assert_eq!(self.state(), State::SlowStart);
+            let room = (goal - self.controller.window()).as_u64() / self.datagram.as_u64();
+            let wanted = usize::try_from(room).unwrap_or(usize::MAX);
+            let fits = (self.controller.window().as_u64() / self.datagram.as_u64()).min(room);
+            let count = usize::try_from(fits).unwrap_or(wanted);
+            self.send(count);
+            self.wait(rtt);
+            self.ack(count);
+        }
+        assert_eq!(self.controller.window(), goal);
+    }
+
+    /// Sets whether packets sent from now on leave for lack of more data.
+    pub fn set_app_limited(&mut self, is_app_limited: bool) {
+        self.is_app_limited = is_app_limited;
+        if is_app_limited {
+            self.sampler.on_app_limited(self.in_flight);
+            self.controller.on_app_limited(self.now);
+        }
+    }
+
+    /// Changes the size of datagrams.
+    pub fn set_datagram_size(&mut self, size: ByteCount) {
+        self.datagram = size;
+        self.controller.on_mtu_change(self.now, size);
+        while let Some(transition) = self.controller.take_transition() {
+            self.transitions.push(transition);
+        }
+    }
+
+    /// Returns the controller's window.
+    #[must_use]
+    pub fn window(&self) -> ByteCount {
+        self.controller.window()
+    }
+
+    /// Returns the controller's pacing rate, given the path's RTT.
+    #[must_use]
+    pub fn pacing_rate(&self) -> Rate {
+        self.controller.pacing_rate(&self.rtt)
+    }
+
+    /// Returns the controller's state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.controller.state()
+    }
+
+    /// Returns all changes of state so far.
+    #[must_use]
+    pub fn transitions(&self) -> &[Transition] {
+        &self.transitions
+    }
+
+    /// Returns the bytes in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> ByteCount {
+        self.in_flight
+    }
+
+    /// Returns the number of packets in flight.
+    #[must_use]
+    pub fn packets_in_flight(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// Returns when the oldest packet in flight left.
+    #[must_use]
+    pub fn oldest_sent_at(&self) -> Option<Timestamp> {
+        self.outstanding.front().map(|packet| packet.sent_at)
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns the RTT estimates.
+    #[must_use]
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// Returns the controller.
+    #[must_use]
+    pub fn controller(&self) -> &dyn Controller {
+        self.controller.as_ref()
+    }
+
+    /// Returns the controller, to be told things that the path has no word for.
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        self.controller.as_mut()
+    }
+}
+
+fn acknowledged(packet: Outstanding) -> AckedPacket {
+    AckedPacket {
+        packet_number: packet.packet_number,
+        sent_at: packet.sent_at,
+        size: packet.size,
+        is_app_limited: packet.is_app_limited,
+        tx_in_flight: packet.state.tx_in_flight,
+    }
+}
+
+fn lost(packet: Outstanding) -> LostPacket {
+    LostPacket {
+        packet_number: packet.packet_number,
+        sent_at: packet.sent_at,
+        size: packet.size,
+        is_app_limited: packet.is_app_limited,
+        tx_in_flight: packet.state.tx_in_flight,
+    }
+}

@@ -1,0 +1,331 @@
+//! The commands `run` and `list`: their flags, what they print, and their exit status.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use cc::Algorithm;
+use clap::Args;
+use netsim::OutputRecord;
+use units::format_duration;
+
+use crate::play::Player;
+use crate::report::Report;
+use crate::runner::{Plan, play_all};
+use crate::scenario::{self, BUILT_IN, Scenario};
+use crate::text::wrap;
+
+/// The flags of `tidegate run`.
+#[derive(Args, Debug, Clone)]
+#[command(
+    about = "Play a scenario for a list of controllers and seeds, and judge the results",
+    after_help = "Examples:\n  \
+        tidegate run min-cwnd-trap\n  \
+        tidegate run min-cwnd-trap --cc cubic --seed 17 --qlog traces\n  \
+        tidegate run fct-ladder --seeds 3 --json results.json\n  \
+        tidegate run my-scenario.toml --cc newreno,cubic,fixed:10Mbit/s\n  \
+        tidegate run min-cwnd-trap --real\n\n\
+        Exit status: 0 every expectation met, 1 some expectation not met, 2 error."
+)]
+pub struct RunArgs {
+    /// Name of a built-in scenario (see `tidegate list`) or path of a scenario file
+    pub scenario: String,
+
+    /// Controllers to play, separated by commas, instead of the scenario's own
+    #[arg(long = "cc", value_name = "LIST", value_parser = parse_controllers)]
+    pub controllers: Option<Controllers>,
+
+    /// Play the seeds 1 to N instead of the scenario's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), conflicts_with = "seed")]
+    pub seeds: Option<u64>,
+
+    /// Play this one seed
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+
+    /// End every run after this time, such as "5 s", instead of the scenario's own limit
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub limit: Option<Duration>,
+
+    /// Play over real UDP sockets on this machine, in real time, through a relay that plays the link
+    #[arg(long)]
+    pub real: bool,
+
+    /// Runs played at once [default: the number of cores; 1 with --real]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+
+    /// Write all results as JSON to this file, or to standard output if it is "-"
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write qlog of every run below this directory
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+}
+
+/// A list of controllers from the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controllers(
+    /// In the order given.
+    pub Vec<Algorithm>,
+);
+
+fn parse_controllers(text: &str) -> Result<Controllers, String> {
+    Algorithm::parse_list(text)
+        .map(Controllers)
+        .map_err(|error| error.to_string())
+}
+
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    let limit = units::parse_duration(text).map_err(|error| error.to_string())?;
+    if limit.is_zero() || limit > OutputRecord::SPAN {
+        return Err(format!(
+            "out of range; allowed is above 0 s, up to {}",
+            format_duration(OutputRecord::SPAN)
+        ));
+    }
+    Ok(limit)
+}
+
+/// The flags of `tidegate list`.
+#[derive(Args, Debug, Clone)]
+#[command(
+    about = "List the built-in scenarios, or print one of them",
+    after_help = "Examples:\n  \
+        tidegate list\n  \
+        tidegate list min-cwnd-trap > my-scenario.toml"
+)]
+pub struct ListArgs {
+    /// Print the file of this scenario, to read it or to change a copy of it
+    pub scenario: Option<String>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// Everything is as expected: 0.
+    Met,
+    /// Some expectation is not met: 1.
+    NotMet,
+    /// The command could not do its work: 2.
+    Error,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(match status {
+            ExitStatus::Met => 0,
+            ExitStatus::NotMet => 1,
+            ExitStatus::Error => 2,
+        })
+    }
+}
+
+/// Where a command prints.
+pub struct Streams<'a> {
+    /// Results.
+    pub out: &'a mut dyn Write,
+    /// Errors and progress.
+    pub err: &'a mut dyn Write,
+    /// Whether progress shall be shown: `err` is a terminal.
+    pub shows_progress: bool,
+}
+
+/// Runs `tidegate run` on the standard streams.
+pub fn run(args: &RunArgs, player: &dyn Player) -> ExitStatus {
+    let shows_progress = io::stderr().is_terminal();
+    let mut streams = Streams {
+        out: &mut io::stdout().lock(),
+        err: &mut io::stderr(),
+        shows_progress,
+    };
+    run_on(args, player, &mut streams)
+}
+
+/// Runs `tidegate run` on the given streams. Whether runs are real is up to the player: the caller
+/// chooses it by [`RunArgs::real`].
+pub fn run_on(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> ExitStatus {
+    match try_run(args, player, streams) {
+        Ok(true) => ExitStatus::Met,
+        Ok(false) => ExitStatus::NotMet,
+        Err(message) => complain(streams, &message),
+    }
+}
+
+fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let scenario = scenario::find(&args.scenario).map_err(|error| error.to_string())?;
+    let plan = plan_of(args, &scenario, player.is_real());
+    let total = plan.run_count();
+    let groups = {
+        let mut progress = Progress::new(&scenario.name, total, streams);
+        let groups = play_all(&plan, player, &mut |done| progress.show(done));
+        progress.clear();
+        groups.map_err(|error| error.to_string())?
+    };
+    let report = Report {
+        scenario: &scenario,
+        groups: &groups,
+        is_real: player.is_real(),
+        limit: plan.limit,
+    };
+    let is_json_on_stdout = args
+        .json
+        .as_ref()
+        .is_some_and(|path| path.as_os_str() == "-");
+    let text = report.text();
+    if is_json_on_stdout {
+        print(streams.err, &text, "standard error")?;
+    } else {
+        print(streams.out, &text, "standard output")?;
+    }
+    if let Some(path) = &args.json {
+        let json = report.json().map_err(|error| error.to_string())?;
+        if is_json_on_stdout {
+            print(streams.out, &json, "standard output")?;
+        } else {
+            fs::write(path, json)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+    }
+    Ok(report.is_met())
+}
+
+fn plan_of<'a>(args: &RunArgs, scenario: &'a Scenario, is_real: bool) -> Plan<'a> {
+    let controllers = match &args.controllers {
+        Some(Controllers(list)) => list.clone(),
+        None => scenario.controllers.clone(),
+    };
+    let usual = if is_real {
+        scenario.real_seeds
+    } else {
+        scenario.seeds
+    };
+    let seeds = match args.seed {
+        Some(seed) => vec![seed],
+        None => (1..=args.seeds.unwrap_or(usual)).collect(),
+    };
+    // Real runs side by side would take the cores from each other and be late.
+    let cores = || match is_real {
+        true => NonZeroUsize::MIN,
+        false => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    Plan {
+        scenario,
+        controllers,
+        seeds,
+        limit: args.limit.unwrap_or(scenario.limit),
+        jobs: args.jobs.unwrap_or_else(cores),
+        qlog_dir: args.qlog.clone(),
+    }
+}
+
+/// One line on a terminal that is written over and over.
+struct Progress<'a, 'b> {
+    name: &'a str,
+    total: usize,
+    streams: &'a mut Streams<'b>,
+}
+
+impl<'a, 'b> Progress<'a, 'b> {
+    fn new(name: &'a str, total: usize, streams: &'a mut Streams<'b>) -> Self {
+        let mut progress = Self {
+            name,
+            total,
+            streams,
+        };
+        progress.show(0);
+        progress
+    }
+
+    fn show(&mut self, done: usize) {
+        if self.streams.shows_progress {
+            // A terminal that has gone away is no reason to stop the runs.
+            let _ = write!(
+                self.streams.err,
+                "\r{}: {done} of {} runs",
+                self.name, self.total
+            );
+            let _ = self.streams.err.flush();
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.streams.shows_progress {
+            let _ = write!(self.streams.err, "\r{:79}\r", "");
+            let _ = self.streams.err.flush();
+        }
+    }
+}
+
+/// Runs `tidegate list` on the standard streams.
+pub fn list(args: &ListArgs) -> ExitStatus {
+    let mut streams = Streams {
+        out: &mut io::stdout().lock(),
+        err: &mut io::stderr(),
+        shows_progress: false,
+    };
+    list_on(args, &mut streams)
+}
+
+/// Runs `tidegate list` on the given streams.
+pub fn list_on(args: &ListArgs, streams: &mut Streams<'_>) -> ExitStatus {
+    let text = match &args.scenario {
+        Some(name) => file_of(name),
+        None => overview(),
+    };
+    match text.and_then(|text| print(streams.out, &text, "standard output")) {
+        Ok(()) => ExitStatus::Met,
+        Err(message) => complain(streams, &message),
+    }
+}
+
+fn file_of(name: &str) -> Result<String, String> {
+    // Paths are no business of this command, but a misspelt name gets the same answer as in `run`.
+    match BUILT_IN.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => Ok((*text).to_owned()),
+        None => match scenario::find(name) {
+            Ok(_) => Err(format!("{name} is a file, not a built-in scenario")),
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
+
+fn overview() -> Result<String, String> {
+    let scenarios = scenario::built_ins().map_err(|error| error.to_string())?;
+    let longest = scenarios
+        .iter()
+        .map(|scenario| scenario.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for scenario in &scenarios {
+        let entry = format!("{:longest$}  {}", scenario.name, scenario.about);
+        text.push_str(&wrap(&entry, longest + 2));
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Prints, and treats a reader who has left as satisfied.
+fn print(stream: &mut dyn Write, text: &str, name: &str) -> Result<(), String> {
+    let result = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to {name}: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn complain(streams: &mut Streams<'_>, message: &str) -> ExitStatus {
+    // Where an error cannot be printed, the exit status still tells.
+    let _ = writeln!(streams.err, "error: {message}");
+    ExitStatus::Error
+}

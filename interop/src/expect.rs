@@ -1,0 +1,604 @@
+//! Bands: what a scenario expects of its runs, and the verdict on each.
+//!
+//! ```text
+//!  metric of a run  -->  one number per seed  -->  statistic over the seeds  -->  inside min..max?
+//!  (in a window)                                   median, p95 or every
+//! ```
+//!
+//! Everything is compared in whole units (ns, bit/s, parts per billion, counts), never in floats.
+//! scenarios.md 4.2 and 4.3: the value of a run first, then across seeds; bands are written before
+//! the run and a missed one is reported, not loosened.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use units::{Timestamp, math};
+
+use crate::results::{Outcome, RunResult};
+use crate::scenario::Scenario;
+use crate::stats;
+
+/// What is measured in each run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// The share of runs that completed.
+    Completed,
+    /// First client datagram to last stream byte read.
+    Completion,
+    /// First client datagram to the end of the handshake at the client.
+    Handshake,
+    /// Completion without the handshake.
+    Transfer,
+    /// Bytes handed to the application in the window, as a rate.
+    Goodput,
+    /// Wire bytes that left the bottleneck in the window, as a rate.
+    Delivery,
+    /// Wire bytes that left the bottleneck over what it could have carried in the window.
+    Utilisation,
+    /// The median of the sender's RTT samples in the window.
+    RttP50,
+    /// Their 95th percentile.
+    RttP95,
+    /// Their 99th percentile.
+    RttP99,
+    /// The median time a packet waited in the bottleneck's queue.
+    QueueDelayP50,
+    /// Its 95th percentile.
+    QueueDelayP95,
+    /// How often the sender's probe timer fired (RFC 9002 section 6.2).
+    PtoCount,
+    /// How often the window was cut.
+    Cuts,
+    /// How often the congestion state changed.
+    Transitions,
+    /// How long the window stood at its minimum.
+    TimeAtMinimum,
+    /// How far the packets declared lost are from the packets the forward link dropped, as a share
+    /// of the latter.
+    LostVsDropped,
+}
+
+/// In what a metric is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Parts per billion.
+    Share,
+    /// Nanoseconds.
+    Time,
+    /// Nanoseconds; a bound may be given in multiples of the base round-trip time.
+    RoundTrip,
+    /// Bits per second.
+    Rate,
+    /// A plain number.
+    Count,
+}
+
+impl Metric {
+    /// All of them with the key in a scenario file.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("completed", Self::Completed),
+        ("completion", Self::Completion),
+        ("handshake", Self::Handshake),
+        ("transfer", Self::Transfer),
+        ("goodput", Self::Goodput),
+        ("delivery", Self::Delivery),
+        ("utilisation", Self::Utilisation),
+        ("rtt_p50", Self::RttP50),
+        ("rtt_p95", Self::RttP95),
+        ("rtt_p99", Self::RttP99),
+        ("queue_delay_p50", Self::QueueDelayP50),
+        ("queue_delay_p95", Self::QueueDelayP95),
+        ("pto_count", Self::PtoCount),
+        ("cuts", Self::Cuts),
+        ("transitions", Self::Transitions),
+        ("time_at_minimum", Self::TimeAtMinimum),
+        ("lost_vs_dropped", Self::LostVsDropped),
+    ];
+
+    /// The key in a scenario file.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(_, metric)| *metric == self)
+            .map_or("", |(key, _)| key)
+    }
+
+    /// In what it is counted.
+    #[must_use]
+    pub fn dimension(self) -> Dimension {
+        match self {
+            Self::Completed | Self::Utilisation | Self::LostVsDropped => Dimension::Share,
+            Self::Completion | Self::Handshake | Self::Transfer | Self::TimeAtMinimum => {
+                Dimension::Time
+            }
+            Self::RttP50
+            | Self::RttP95
+            | Self::RttP99
+            | Self::QueueDelayP50
+            | Self::QueueDelayP95 => Dimension::RoundTrip,
+            Self::Goodput | Self::Delivery => Dimension::Rate,
+            Self::PtoCount | Self::Cuts | Self::Transitions => Dimension::Count,
+        }
+    }
+
+    /// Whether it needs a window, "always stated" as scenarios.md 4.1 has it.
+    #[must_use]
+    pub fn is_windowed(self) -> bool {
+        matches!(
+            self,
+            Self::Goodput
+                | Self::Delivery
+                | Self::Utilisation
+                | Self::RttP50
+                | Self::RttP95
+                | Self::RttP99
+        )
+    }
+
+    /// The value of one run; `None` when the run has none, such as the completion time of a run
+    /// that did not complete.
+    fn of(self, run: &RunResult, window: Option<Window>) -> Option<u64> {
+        let seen = || {
+            let window = window?;
+            run.windows.iter().find(|seen| seen.window() == window)
+        };
+        match self {
+            Self::Completed => Some(u64::from(run.outcome == Outcome::Completed)),
+            Self::Completion => run.completion_ns,
+            Self::Handshake => run.handshake_ns,
+            Self::Transfer => run.completion_ns?.checked_sub(run.handshake_ns?),
+            Self::Goodput => seen().map(|seen| seen.goodput_bps),
+            Self::Delivery => seen().map(|seen| seen.delivery_bps),
+            Self::Utilisation => seen().map(|seen| seen.utilisation_ppb),
+            Self::RttP50 => seen()?.rtt.as_ref().map(|rtt| rtt.p50_ns),
+            Self::RttP95 => seen()?.rtt.as_ref().map(|rtt| rtt.p95_ns),
+            Self::RttP99 => seen()?.rtt.as_ref().map(|rtt| rtt.p99_ns),
+            Self::QueueDelayP50 => run.queue_delay.as_ref().map(|delay| delay.p50_ns),
+            Self::QueueDelayP95 => run.queue_delay.as_ref().map(|delay| delay.p95_ns),
+            Self::PtoCount => Some(run.pto_count),
+            Self::Cuts => Some(run.cuts),
+            Self::Transitions => Some(run.transition_count()),
+            Self::TimeAtMinimum => Some(run.time_at_minimum_ns),
+            Self::LostVsDropped => {
+                let dropped = run.forward.dropped_packets();
+                let apart = run.packets_lost.abs_diff(dropped);
+                match (apart, dropped) {
+                    (0, _) => Some(0),
+                    (_, 0) => Some(PPB),
+                    (apart, dropped) => Some(math::mul_div(apart, PPB, dropped)),
+                }
+            }
+        }
+    }
+}
+
+/// One in parts per billion.
+const PPB: u64 = 1_000_000_000;
+
+/// A stretch of a run, from its beginning: `from` belongs to it, `until` does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window {
+    /// Where it begins.
+    pub from: Timestamp,
+    /// Where it ends.
+    pub until: Timestamp,
+}
+
+impl Window {
+    /// How long it is.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.until.saturating_since(self.from)
+    }
+}
+
+/// How the values of all seeds become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// The nearest-rank 50th percentile.
+    Median,
+    /// The nearest-rank 95th percentile.
+    P95,
+    /// Each run on its own: one outside is a miss.
+    Every,
+}
+
+impl Statistic {
+    /// All of them with the word in a scenario file.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("median", Self::Median),
+        ("p95", Self::P95),
+        ("every", Self::Every),
+    ];
+
+    /// What it is called behind the name of a metric; the runs are meant, not the samples in one.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::P95 => "p95",
+            Self::Every => "worst run",
+        }
+    }
+}
+
+/// One end of a band: what the file says and what it means in the metric's unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// As written in the scenario.
+    pub text: String,
+    /// In ns, bit/s, parts per billion or a plain number.
+    pub amount: u64,
+}
+
+/// What is expected of one metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Band {
+    /// What is measured.
+    pub metric: Metric,
+    /// How the seeds are put together.
+    pub statistic: Statistic,
+    /// The stretch of the run it is measured in.
+    pub window: Option<Window>,
+    /// The download it is about; all of them when `None`.
+    pub case: Option<String>,
+    /// The controllers it is about, as they print themselves; all of them when empty.
+    pub controllers: Vec<String>,
+    /// The smallest allowed value.
+    pub min: Option<Level>,
+    /// The largest allowed value.
+    pub max: Option<Level>,
+}
+
+impl Band {
+    fn is_about(&self, controller: &str, case: &str) -> bool {
+        (self.controllers.is_empty() || self.controllers.iter().any(|name| name == controller))
+            && self.case.as_ref().is_none_or(|name| name == case)
+    }
+
+    /// Whether `amount` lies inside; no value lies outside of every band.
+    fn holds(&self, amount: Option<u64>) -> bool {
+        amount.is_some_and(|amount| {
+            self.min.as_ref().is_none_or(|min| amount >= min.amount)
+                && self.max.as_ref().is_none_or(|max| amount <= max.amount)
+        })
+    }
+
+    /// The allowed range in words.
+    #[must_use]
+    pub fn range_words(&self) -> String {
+        match (&self.min, &self.max) {
+            (Some(min), Some(max)) if min == max => format!("exactly {}", min.text),
+            (Some(min), Some(max)) => format!("{} to {}", min.text, max.text),
+            (Some(min), None) => format!("at least {}", min.text),
+            (None, Some(max)) => format!("at most {}", max.text),
+            (None, None) => "anything".to_owned(),
+        }
+    }
+}
+
+/// Whether a band is met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", content = "reason", rename_all = "snake_case")]
+pub enum Judgement {
+    /// The value lies inside.
+    Met,
+    /// The value lies outside, or there is none.
+    Missed,
+    /// The band says nothing about these runs, for the reason given.
+    NotJudged(String),
+}
+
+/// One band, judged on the runs of one controller and one download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The controller, as it prints itself.
+    pub controller: String,
+    /// The download.
+    pub case: String,
+    /// The band.
+    pub band: Band,
+    /// The value that was judged: the statistic, or the worst run of `every`.
+    pub measured: Option<u64>,
+    /// The seed of the worst run, where one run decides.
+    pub worst_seed: Option<u64>,
+    /// How many runs lie outside, where each is judged.
+    pub outside_count: u64,
+    /// How many runs there were.
+    pub run_count: u64,
+    /// The judgement.
+    pub judgement: Judgement,
+}
+
+/// Where and for how long the runs were played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conditions {
+    /// Over real sockets, where only completion is judged (scenarios.md 4.3: real-time results are
+    /// never gated at the tolerances of the simulator).
+    pub is_real: bool,
+    /// When a run ended at the latest.
+    pub limit: Duration,
+}
+
+/// Judges the runs of one controller and one download against every band that is about them.
+#[must_use]
+pub fn judge(
+    scenario: &Scenario,
+    controller: &str,
+    case: &str,
+    runs: &[RunResult],
+    conditions: Conditions,
+) -> Vec<Verdict> {
+    scenario
+        .bands
+        .iter()
+        .filter(|band| band.is_about(controller, case))
+        .map(|band| judge_band(band, controller, case, runs, conditions))
+        .collect()
+}
+
+fn judge_band(
+    band: &Band,
+    controller: &str,
+    case: &str,
+    runs: &[RunResult],
+    conditions: Conditions,
+) -> Verdict {
+    let mut values: Vec<(Option<u64>, u64)> = runs
+        .iter()
+        .map(|run| (band.metric.of(run, band.window), run.seed))
+        .collect();
+    // A run without a value is worse than any value: it sorts last.
+    values.sort_by_key(|(value, seed)| (value.is_none(), *value, *seed));
+    let is_outside = |value: Option<u64>| match band.metric {
+        Metric::Completed => value != Some(1),
+        _ => !band.holds(value),
+    };
+    let outside_count = values
+        .iter()
+        .filter(|(value, _)| is_outside(*value))
+        .count();
+    let (measured, worst_seed) = measure(band, &values);
+    let judgement = match why_not_judged(band, runs.is_empty(), conditions) {
+        Some(reason) => Judgement::NotJudged(reason),
+        None if band.holds(measured) => Judgement::Met,
+        None => Judgement::Missed,
+    };
+    Verdict {
+        controller: controller.to_owned(),
+        case: case.to_owned(),
+        band: band.clone(),
+        measured,
+        worst_seed,
+        outside_count: count(outside_count),
+        run_count: count(runs.len()),
+        judgement,
+    }
+}
+
+/// The value to judge and the seed that decided it; `values` are sorted.
+fn measure(band: &Band, values: &[(Option<u64>, u64)]) -> (Option<u64>, Option<u64>) {
+    let total = count(values.len());
+    if band.metric == Metric::Completed {
+        let completed = values.iter().filter(|(value, _)| *value == Some(1)).count();
+        let failed = values.iter().find(|(value, _)| *value == Some(0));
+        let share = math::mul_div(count(completed), PPB, total.max(1));
+        return (Some(share), failed.map(|(_, seed)| *seed));
+    }
+    match band.statistic {
+        Statistic::Median => (nearest(values, 500), None),
+        Statistic::P95 => (nearest(values, 950), None),
+        Statistic::Every => {
+            let (Some(first), Some(last)) = (values.first(), values.last()) else {
+                return (None, None);
+            };
+            // Both ends may lie outside; then the upper one is reported.
+            let is_too_low = |value: u64| band.min.as_ref().is_some_and(|min| value < min.amount);
+            let is_too_high = match (last.0, &band.max) {
+                (None, _) => true,
+                (Some(value), Some(max)) => value > max.amount,
+                (Some(_), None) => false,
+            };
+            let is_low_end =
+                !is_too_high && (band.max.is_none() || first.0.is_some_and(is_too_low));
+            let worst = if is_low_end { first } else { last };
+            (worst.0, Some(worst.1))
+        }
+    }
+}
+
+fn nearest(values: &[(Option<u64>, u64)], thousandths: u32) -> Option<u64> {
+    stats::nearest_rank(values, thousandths).and_then(|(value, _)| value)
+}
+
+fn why_not_judged(band: &Band, has_no_runs: bool, conditions: Conditions) -> Option<String> {
+    if has_no_runs {
+        return Some("there are no runs".to_owned());
+    }
+    if conditions.is_real && band.metric != Metric::Completed {
+        return Some("over real sockets only completion is judged".to_owned());
+    }
+    let window = band.window?;
+    if window.until > Timestamp::ZERO + conditions.limit {
+        return Some(format!(
+            "its window ends at {}, after the limit of {}",
+            units::format_duration(window.until.saturating_since(Timestamp::ZERO)),
+            units::format_duration(conditions.limit)
+        ));
+    }
+    None
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::LinkCounts;
+
+    fn run(seed: u64) -> RunResult {
+        RunResult {
+            scenario: "s".to_owned(),
+            case: "c".to_owned(),
+            controller: "newreno".to_owned(),
+            seed,
+            outcome: Outcome::Completed,
+            ended_at_ns: 0,
+            completion_ns: Some(1_000_000 * seed),
+            handshake_ns: Some(100_000),
+            app_bytes: 0,
+            goodput_bps: 0,
+            windows: Vec::new(),
+            packets_sent: 0,
+            packets_lost: 0,
+            retransmitted_bytes: 0,
+            pto_count: 0,
+            cuts: 0,
+            transitions: Vec::new(),
+            time_at_minimum_ns: 0,
+            rtt: None,
+            queue_delay: None,
+            forward: LinkCounts::default(),
+            reverse: LinkCounts::default(),
+            app_bytes_per_100_ms: Vec::new(),
+            real: None,
+        }
+    }
+
+    fn level(amount: u64) -> Option<Level> {
+        Some(Level {
+            text: amount.to_string(),
+            amount,
+        })
+    }
+
+    fn band(metric: Metric, statistic: Statistic, min: Option<u64>, max: Option<u64>) -> Band {
+        Band {
+            metric,
+            statistic,
+            window: None,
+            case: None,
+            controllers: Vec::new(),
+            min: min.and_then(level),
+            max: max.and_then(level),
+        }
+    }
+
+    #[track_caller]
+    fn verdict(band: &Band, runs: &[RunResult]) -> (Option<u64>, Option<u64>, u64, bool) {
+        let conditions = Conditions {
+            is_real: false,
+            limit: Duration::from_secs(10),
+        };
+        let verdict = judge_band(band, "newreno", "c", runs, conditions);
+        (
+            verdict.measured,
+            verdict.worst_seed,
+            verdict.outside_count,
+            verdict.judgement == Judgement::Met,
+        )
+    }
+
+    /// Completion of 1 ms for seed 1, 2 ms for seed 2, and so on.
+    fn ten_runs() -> Vec<RunResult> {
+        (1..=10).map(run).collect()
+    }
+
+    #[test]
+    fn both_ends_belong_to_a_band() {
+        let runs = ten_runs();
+        let completion = |min, max| band(Metric::Completion, Statistic::Median, min, max);
+        let median = Some(5_000_000);
+        assert!(verdict(&completion(median, median), &runs).3);
+        assert!(!verdict(&completion(Some(5_000_001), None), &runs).3);
+        assert!(!verdict(&completion(None, Some(4_999_999)), &runs).3);
+    }
+
+    #[test]
+    fn every_run_is_judged_by_the_worst_at_either_end() {
+        let runs = ten_runs();
+        let completion = |min, max| band(Metric::Completion, Statistic::Every, min, max);
+        assert_eq!(
+            verdict(&completion(None, Some(8_000_000)), &runs),
+            (Some(10_000_000), Some(10), 2, false)
+        );
+        assert_eq!(
+            verdict(&completion(Some(3_000_000), None), &runs),
+            (Some(1_000_000), Some(1), 2, false)
+        );
+        assert_eq!(
+            verdict(&completion(Some(3_000_000), Some(10_000_000)), &runs),
+            (Some(1_000_000), Some(1), 2, false)
+        );
+        assert_eq!(
+            verdict(&completion(Some(3_000_000), Some(9_000_000)), &runs),
+            (Some(10_000_000), Some(10), 3, false)
+        );
+        assert_eq!(
+            verdict(&completion(Some(1_000_000), Some(10_000_000)), &runs),
+            (Some(10_000_000), Some(10), 0, true)
+        );
+    }
+
+    #[test]
+    fn a_run_without_a_value_is_worse_than_any() {
+        let mut runs = ten_runs();
+        runs[0].completion_ns = None;
+        let completion = |statistic| band(Metric::Completion, statistic, None, Some(u64::MAX));
+        assert_eq!(
+            verdict(&completion(Statistic::Every), &runs),
+            (None, Some(1), 1, false)
+        );
+        assert_eq!(
+            verdict(&completion(Statistic::P95), &runs),
+            (None, None, 1, false)
+        );
+        assert_eq!(
+            verdict(&completion(Statistic::Median), &runs),
+            (Some(6_000_000), None, 1, true)
+        );
+    }
+
+    #[test]
+    fn completion_is_a_share_of_all_runs() {
+        let mut runs = ten_runs();
+        runs[3].outcome = Outcome::LimitReached;
+        runs[7].outcome = Outcome::Failed("x".to_owned());
+        let completed = |min| band(Metric::Completed, Statistic::Every, Some(min), None);
+        let seen = verdict(&completed(800_000_000), &runs);
+        assert_eq!((seen.0, seen.1, seen.3), (Some(800_000_000), Some(4), true));
+        assert!(!verdict(&completed(800_000_001), &runs).3);
+    }
+
+    #[test]
+    fn losses_declared_are_compared_with_drops_both_ways() {
+        let apart = |lost, dropped| {
+            let mut run = run(1);
+            run.packets_lost = lost;
+            run.forward.dropped_queue_packets = dropped;
+            Metric::LostVsDropped.of(&run, None)
+        };
+        assert_eq!(apart(1000, 1000), Some(0));
+        assert_eq!(apart(1020, 1000), Some(20_000_000));
+        assert_eq!(apart(980, 1000), Some(20_000_000));
+        assert_eq!(apart(0, 0), Some(0));
+        assert_eq!(apart(1, 0), Some(PPB));
+        assert_eq!(apart(0, 1), Some(PPB));
+    }
+
+    #[test]
+    fn no_runs_are_no_success() {
+        let completed = band(Metric::Completed, Statistic::Every, Some(PPB), None);
+        assert!(!verdict(&completed, &[]).3);
+    }
+
+    #[test]
+    fn the_transfer_is_the_completion_without_the_handshake() {
+        assert_eq!(Metric::Transfer.of(&run(2), None), Some(1_900_000));
+    }
+}

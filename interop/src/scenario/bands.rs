@@ -1,0 +1,301 @@
+//! The `[expect]` section: tables of bands per controller.
+//!
+//! ```toml
+//! [expect.all]
+//! completed = { min = "100 %" }
+//!
+//! [expect."newreno, cubic"]
+//! completion = [{ of = "median", min = "3.2 s", max = "4.2 s" }, { of = "every", max = "6 s" }]
+//! ```
+
+use cc::Algorithm;
+use units::{Fraction, Rate, Timestamp, format_duration, math};
+
+use super::Scenario;
+use super::error::{Problem, ScenarioError};
+use super::reader::{Table, Value};
+use crate::expect::{Band, Dimension, Level, Metric, Statistic, Window};
+use crate::record::BUCKET;
+
+const BAND: &[&str] = &["of", "case", "from", "until", "min", "max"];
+const BAND_EXAMPLE: &str = "a table such as { max = \"4.5 s\" }, or a list of them";
+
+/// Reads the section. Completion of every run is expected unless the file says otherwise, so that
+/// no failed run passes in silence.
+pub(super) fn read(expect: &Value<'_>, scenario: &Scenario) -> Result<Vec<Band>, ScenarioError> {
+    let mut bands = Vec::new();
+    for (name, value) in expect
+        .table("a table of tables, such as [expect.all]")?
+        .entries()
+    {
+        let controllers = controllers(name, &value)?;
+        let metrics = value.table("a table such as [expect.all]")?;
+        let keys: Vec<&str> = Metric::ALL.iter().map(|(key, _)| *key).collect();
+        metrics.only(&keys)?;
+        for (key, value) in metrics.entries() {
+            let Some((_, metric)) = Metric::ALL.iter().find(|(name, _)| *name == key) else {
+                continue;
+            };
+            for band in value.one_or_many() {
+                bands.push(read_band(*metric, &controllers, &band, scenario)?);
+            }
+        }
+    }
+    if !bands.iter().any(|band| band.metric == Metric::Completed) {
+        bands.splice(0..0, read_none());
+    }
+    Ok(bands)
+}
+
+/// What is expected by a file without the section.
+pub(super) fn read_none() -> Vec<Band> {
+    vec![Band {
+        metric: Metric::Completed,
+        statistic: Statistic::Every,
+        window: None,
+        case: None,
+        controllers: Vec::new(),
+        min: Some(Level {
+            text: Fraction::ONE.to_string(),
+            amount: u64::from(Fraction::ONE.as_ppb()),
+        }),
+        max: None,
+    }]
+}
+
+/// The controllers a table of bands is about: "all" is the empty list.
+fn controllers(name: &str, value: &Value<'_>) -> Result<Vec<String>, ScenarioError> {
+    if name == "all" {
+        return Ok(Vec::new());
+    }
+    name.split(',')
+        .map(|word| {
+            word.trim()
+                .parse::<Algorithm>()
+                .map(|algorithm| algorithm.to_string())
+                .map_err(|error| value.error(Problem::Controller(format!("{error}, or all"))))
+        })
+        .collect()
+}
+
+fn read_band(
+    metric: Metric,
+    controllers: &[String],
+    value: &Value<'_>,
+    scenario: &Scenario,
+) -> Result<Band, ScenarioError> {
+    let table = value.table(BAND_EXAMPLE)?;
+    table.only(BAND)?;
+    let statistic = match table.find("of") {
+        Some(value) => statistic(&value)?,
+        None if metric == Metric::Completed => Statistic::Every,
+        None => Statistic::Median,
+    };
+    let case = match table.find("case") {
+        Some(value) => Some(case(&value, scenario)?),
+        None => None,
+    };
+    let min = level(metric, table.find("min"), scenario)?;
+    let max = level(metric, table.find("max"), scenario)?;
+    match (&min, &max) {
+        (None, None) => return Err(table.missing("max", "give min, max or both")),
+        (Some(min), Some(max)) if min.amount > max.amount => {
+            return Err(table.error(Problem::Conflict(format!(
+                "min, {}, is above max, {}",
+                min.text, max.text
+            ))));
+        }
+        _ => {}
+    }
+    Ok(Band {
+        metric,
+        statistic,
+        window: window(metric, &table, scenario)?,
+        case,
+        controllers: controllers.to_vec(),
+        min,
+        max,
+    })
+}
+
+fn statistic(value: &Value<'_>) -> Result<Statistic, ScenarioError> {
+    let word = value.text("median")?;
+    Statistic::ALL
+        .iter()
+        .find(|(name, _)| *name == word)
+        .map(|(_, statistic)| *statistic)
+        .ok_or_else(|| {
+            value.error(Problem::UnknownWord {
+                word: word.to_owned(),
+                allowed: words(Statistic::ALL.iter().map(|(name, _)| *name)),
+            })
+        })
+}
+
+fn case(value: &Value<'_>, scenario: &Scenario) -> Result<String, ScenarioError> {
+    let word = value.text("10 MB")?;
+    scenario
+        .cases
+        .iter()
+        .find(|case| case.name == word)
+        .map(|case| case.name.clone())
+        .ok_or_else(|| {
+            value.error(Problem::UnknownWord {
+                word: word.to_owned(),
+                allowed: words(scenario.cases.iter().map(|case| case.name.as_str())),
+            })
+        })
+}
+
+fn words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
+    quoted.join(", ")
+}
+
+fn level(
+    metric: Metric,
+    value: Option<Value<'_>>,
+    scenario: &Scenario,
+) -> Result<Option<Level>, ScenarioError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let level = match metric.dimension() {
+        Dimension::Share => {
+            let share: Fraction = value.quantity("97 %")?;
+            Level {
+                text: share.to_string(),
+                amount: u64::from(share.as_ppb()),
+            }
+        }
+        Dimension::Rate => {
+            let rate: Rate = value.quantity("90 Mbit/s")?;
+            Level {
+                text: rate.to_string(),
+                amount: rate.as_bps(),
+            }
+        }
+        Dimension::Count => {
+            let count = value.integer(0..=1_000_000_000_000)?;
+            Level {
+                text: count.to_string(),
+                amount: count,
+            }
+        }
+        Dimension::Time => time(&value, "4.5 s")?,
+        Dimension::RoundTrip => round_trips(&value, scenario)?,
+    };
+    Ok(Some(level))
+}
+
+fn time(value: &Value<'_>, example: &str) -> Result<Level, ScenarioError> {
+    let span = value.duration(example)?;
+    Ok(Level {
+        text: format_duration(span),
+        amount: u64::try_from(span.as_nanos()).unwrap_or(u64::MAX),
+    })
+}
+
+/// A span of time, or a multiple of the base round-trip time written as "2.05 RTT".
+fn round_trips(value: &Value<'_>, scenario: &Scenario) -> Result<Level, ScenarioError> {
+    let text = value.text("2.05 RTT")?;
+    let Some(number) = text.trim().strip_suffix("RTT") else {
+        return time(value, "2.05 RTT");
+    };
+    let Some(thousandths) = thousandths(number.trim()) else {
+        return Err(value.error(Problem::Unit(format!(
+            "{text:?}: not a number; a multiple of the base round-trip time is a number with up \
+             to three decimals and RTT, for example \"2.05 RTT\""
+        ))));
+    };
+    let base = u64::try_from(scenario.base_rtt().as_nanos()).unwrap_or(u64::MAX);
+    Ok(Level {
+        text: format!("{} RTT", number.trim()),
+        amount: math::mul_div(base, thousandths, 1000),
+    })
+}
+
+/// A decimal number with up to three decimals, in thousandths.
+fn thousandths(number: &str) -> Option<u64> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || decimals.len() > 3 || !are_digits(whole) || !are_digits(decimals) {
+        return None;
+    }
+    let decimals: u64 = format!("{decimals:0<3}").parse().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1000)?
+        .checked_add(decimals)
+}
+
+fn window(
+    metric: Metric,
+    table: &Table<'_>,
+    scenario: &Scenario,
+) -> Result<Option<Window>, ScenarioError> {
+    let ends = (table.find("from"), table.find("until"));
+    let (from, until) = match (metric.is_windowed(), ends) {
+        (false, (None, None)) => return Ok(None),
+        (false, (Some(value), _) | (_, Some(value))) => {
+            return Err(value.error(Problem::Conflict(format!(
+                "{} is measured over the whole run and takes no from or until",
+                metric.key()
+            ))));
+        }
+        (true, (Some(from), Some(until))) => (from, until),
+        (true, _) => {
+            return Err(table.missing(
+                "from",
+                "say in which part of the run it is measured, such as from = \"5 s\", until = \
+                 \"30 s\"",
+            ));
+        }
+    };
+    let window = Window {
+        from: Timestamp::ZERO + window_end(&from)?,
+        until: Timestamp::ZERO + window_end(&until)?,
+    };
+    if window.from >= window.until {
+        return Err(until.out_of_range(
+            format_duration(window_end(&until)?),
+            format!("after from, {}", format_duration(window_end(&from)?)),
+        ));
+    }
+    if window.until > Timestamp::ZERO + scenario.limit {
+        return Err(until.out_of_range(
+            format_duration(window_end(&until)?),
+            format!("up to the limit of {}", format_duration(scenario.limit)),
+        ));
+    }
+    Ok(Some(window))
+}
+
+/// Runs are recorded in buckets, so a window begins and ends on the border of one.
+fn window_end(value: &Value<'_>) -> Result<std::time::Duration, ScenarioError> {
+    let end = value.duration("5 s")?;
+    if end.as_nanos() % BUCKET.as_nanos() == 0 {
+        return Ok(end);
+    }
+    Err(value.out_of_range(
+        format_duration(end),
+        format!("a multiple of {}", format_duration(BUCKET)),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousandths;
+
+    #[test]
+    fn multiples_are_read_exactly_to_three_decimals() {
+        assert_eq!(thousandths("2.05"), Some(2050));
+        assert_eq!(thousandths("1"), Some(1000));
+        assert_eq!(thousandths("0.125"), Some(125));
+        assert_eq!(thousandths("1."), Some(1000));
+        for wrong in ["", ".5", "1.2345", "-1", "1e3", "x"] {
+            assert_eq!(thousandths(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The scenarios inside the program, and how a name or a path finds one.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::{Problem, ScenarioError};
+use super::{Scenario, parse};
+
+/// Name and text of every scenario that ships with the program, in the order in which they are
+/// listed.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    (
+        "min-cwnd-trap",
+        include_str!("../../scenarios/min-cwnd-trap.toml"),
+    ),
+    (
+        "clean-20m-40ms",
+        include_str!("../../scenarios/clean-20m-40ms.toml"),
+    ),
+    (
+        "fct-ladder",
+        include_str!("../../scenarios/fct-ladder.toml"),
+    ),
+    (
+        "rand-loss-1pct",
+        include_str!("../../scenarios/rand-loss-1pct.toml"),
+    ),
+    ("rate-step", include_str!("../../scenarios/rate-step.toml")),
+];
+
+/// Why no scenario was found under a name or path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// No scenario has this name and no file has this path.
+    #[error("no scenario \"{name}\"{}; there are {known}, or give the path of a .toml file",
+        nearest.as_ref().map(|near| format!(", did you mean \"{near}\"?")).unwrap_or_default())]
+    Unknown {
+        /// The name as given.
+        name: String,
+        /// The built-in name that resembles it most, if any does.
+        nearest: Option<String>,
+        /// All built-in names.
+        known: String,
+    },
+    /// The file was found but cannot be used.
+    #[error(transparent)]
+    Invalid(#[from] ScenarioError),
+}
+
+/// Every built-in scenario, parsed.
+///
+/// # Errors
+/// The first that does not parse; a test keeps that from happening.
+pub fn built_ins() -> Result<Vec<Scenario>, ScenarioError> {
+    BUILT_IN
+        .iter()
+        .map(|(name, text)| parse::parse(&format!("built-in {name}"), text))
+        .collect()
+}
+
+/// Finds a scenario by the name of a built-in one or by the path of a file.
+///
+/// What contains a separator, ends in `.toml`, or names an existing file is a path.
+///
+/// # Errors
+/// An unknown name (with the nearest known one), an unreadable file, or what is wrong in the file.
+pub fn find(name_or_path: &str) -> Result<Scenario, LookupError> {
+    if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(parse::parse(&format!("built-in {name}"), text)?);
+    }
+    let path = Path::new(name_or_path);
+    let looks_like_path = name_or_path.contains(['/', '\\'])
+        || path
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+        || path.is_file();
+    if looks_like_path {
+        return Ok(Scenario::load(path)?);
+    }
+    let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    Err(LookupError::Unknown {
+        name: name_or_path.to_owned(),
+        nearest: nearest(name_or_path, &known).map(str::to_owned),
+        known: known.join(", "),
+    })
+}
+
+impl Scenario {
+    /// Reads a scenario from a text; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line with line number and key.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        parse::parse(file, text)
+    }
+
+    /// Reads a scenario from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or what is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let file = path.display().to_string();
+        let unreadable = |problem: String| ScenarioError {
+            file: file.clone(),
+            line: None,
+            key: String::new(),
+            problem: Problem::Unreadable(problem),
+        };
+        let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| unreadable("it is not text in UTF-8".to_owned()))?;
+        parse::parse(&file, &text)
+    }
+}
+
+/// The word among `known` that `word` was probably meant to be: the least number of typing slips
+/// away, and no more than a third of its length; a known word that starts with it also counts.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let closest = known
+        .iter()
+        .map(|candidate| (slips(word, candidate), *candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| *distance <= candidate.chars().count().div_ceil(3))
+        .map(|(_, candidate)| candidate);
+    closest.or_else(|| {
+        known
+            .iter()
+            .find(|candidate| word.len() >= 3 && candidate.contains(word))
+            .copied()
+    })
+}
+
+/// Levenshtein's distance: single-letter insertions, deletions and replacements between two words.
+fn slips(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, other) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted_as_by_hand() {
+        assert_eq!(slips("kitten", "sitting"), 3);
+        assert_eq!(slips("", "abc"), 3);
+        assert_eq!(slips("rate-step", "rate-step"), 0);
+    }
+
+    #[test]
+    fn a_misspelt_name_suggests_the_nearest_and_lists_all() {
+        let message = find("min-cwdn-trap").unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "no scenario \"min-cwdn-trap\", did you mean \"min-cwnd-trap\"?; there are \
+             min-cwnd-trap, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step, or give the \
+             path of a .toml file"
+        );
+        let message = find("fct").unwrap_err().to_string();
+        assert!(
+            message.contains("did you mean \"fct-ladder\"?"),
+            "{message}"
+        );
+        let message = find("zzz").unwrap_err().to_string();
+        assert!(message.starts_with("no scenario \"zzz\"; there are min-cwnd-trap"));
+    }
+
+    #[test]
+    fn every_built_in_scenario_is_named_like_its_file() {
+        let scenarios = built_ins().unwrap();
+        for ((name, _), scenario) in BUILT_IN.iter().zip(&scenarios) {
+            assert_eq!(scenario.name, *name);
+            assert!(
+                scenario.about.len() <= 140,
+                "{name}: the sentence is too long"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Scenarios: what the link does, what is downloaded, and what is expected of it.
+//!
+//! A scenario is a TOML file with units in the text. [`Scenario::parse`] turns it into plain data
+//! in which every quantity is resolved (a queue of "2 BDP" is a number of bytes, a phase is a list
+//! of changes with their instants), or says in one line what is wrong with it.
+//! `interop/scenarios/README.md` is the reference of the format; read
+//! `interop/scenarios/min-cwnd-trap.toml` first.
+
+mod bands;
+mod builtin;
+mod error;
+mod parse;
+mod reader;
+mod timeline;
+
+use std::time::Duration;
+
+use cc::Algorithm;
+use netsim::RandomStreams;
+use units::{ByteCount, Timestamp};
+
+use crate::expect::{Band, Window};
+
+pub use builtin::{BUILT_IN, LookupError, built_ins, find};
+pub use error::{Problem, ScenarioError};
+pub use parse::HEADERS;
+pub use timeline::DirectionPlan;
+
+/// One scenario, checked and resolved.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What the user calls it: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// What it shows, in one sentence.
+    pub about: String,
+    /// How many seeds a run plays unless told otherwise, in virtual time.
+    pub seeds: u64,
+    /// How many runs are played unless told otherwise, over real sockets.
+    pub real_seeds: u64,
+    /// When a run ends whatever happens, counted from its beginning.
+    pub limit: Duration,
+    /// The controllers that are played unless told otherwise.
+    pub controllers: Vec<Algorithm>,
+    /// The UDP payload of a full datagram.
+    pub datagram: ByteCount,
+    /// Server to client.
+    pub forward: DirectionPlan,
+    /// Client to server.
+    pub reverse: DirectionPlan,
+    /// What is downloaded: one entry, or several that are played one after the other.
+    pub cases: Vec<Case>,
+    /// When the client starts, before the seeded offset of [`Scenario::start_at`].
+    pub start: Duration,
+    /// What is expected.
+    pub bands: Vec<Band>,
+}
+
+/// One of the downloads of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// What it is called in tables: the size or duration as the file writes it.
+    pub name: String,
+    /// What is downloaded.
+    pub download: Download,
+}
+
+/// What the client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Download {
+    /// A resource of this size; the run ends when its last byte was read.
+    Size(ByteCount),
+    /// As much as fits into this time, counted from the client's start or cut off at the limit.
+    Duration(Duration),
+}
+
+impl Scenario {
+    /// The round-trip time of the idle link at the start: both propagation delays.
+    #[must_use]
+    pub fn base_rtt(&self) -> Duration {
+        self.forward.delay + self.reverse.delay
+    }
+
+    /// When the client starts in the run with this seed.
+    ///
+    /// scenarios.md 2.1: an offset between zero and one round trip is drawn from the seed, in steps
+    /// of 1 ns, or else the phases of every run meet the same packet and phase effects masquerade
+    /// as results.
+    #[must_use]
+    pub fn start_at(&self, seed: u64) -> Timestamp {
+        let span = u64::try_from(self.base_rtt().as_nanos()).unwrap_or(u64::MAX);
+        let offset = match span {
+            0 => 0,
+            span => RandomStreams::new(seed).stream("start").below(span),
+        };
+        Timestamp::ZERO + self.start + Duration::from_nanos(offset)
+    }
+
+    /// The windows that some band looks at, without repetition, in order.
+    #[must_use]
+    pub fn windows(&self) -> Vec<Window> {
+        let mut windows: Vec<Window> = self.bands.iter().filter_map(|band| band.window).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    }
+
+    /// Whether every download lasts for a time instead of having a size.
+    #[must_use]
+    pub fn is_bulk(&self) -> bool {
+        self.cases
+            .iter()
+            .all(|case| matches!(case.download, Download::Duration(_)))
+    }
+}

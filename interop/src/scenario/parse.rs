@@ -1,0 +1,617 @@
+//! From the text of a scenario file to a [`Scenario`].
+//!
+//! Every key is read through `reader`, so an unknown key, a wrong unit and a value out of range all
+//! come back as one line with file, line, key and what is allowed.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use cc::Algorithm;
+use netsim::{Change, LossPlace, OutputRecord};
+use toml::de::DeTable;
+use units::{ByteCount, Fraction, QueueLimit, Rate, Timestamp, format_duration};
+
+use super::bands;
+use super::error::{Problem, ScenarioError};
+use super::reader::{Source, Table, Value};
+use super::timeline::{DirectionPlan, PhaseChange, lay_phases};
+use super::{Case, Download, Scenario};
+
+/// IPv4 and UDP headers, scenarios.md 1.0: what a datagram weighs on the wire beyond its payload.
+pub const HEADERS: ByteCount = ByteCount::new(28);
+
+/// scenarios.md 1.0: the UDP payload of a full datagram unless the file says otherwise.
+const DEFAULT_DATAGRAM: ByteCount = ByteCount::new(1350);
+/// scenarios.md 2.1: the reverse queue unless the file says otherwise.
+const DEFAULT_REVERSE_QUEUE: QueueLimit = QueueLimit::Packets(1000);
+/// scenarios.md 2.1: seeds of the full tier.
+const DEFAULT_SEEDS: u64 = 20;
+/// scenarios.md 4.3: rows over real UDP are played five times.
+const DEFAULT_REAL_SEEDS: u64 = 5;
+
+const SEEDS: RangeInclusive<u64> = 1..=10_000;
+const RATES: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::from_mbps(100_000);
+const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
+/// Longer runs would outgrow what the pipes record.
+const LIMITS: RangeInclusive<Duration> = Duration::from_millis(10)..=OutputRecord::SPAN;
+/// RFC 9000 section 14: no path below 1200 bytes carries QUIC. The upper end is a jumbo frame.
+const DATAGRAMS: RangeInclusive<ByteCount> = ByteCount::new(1200)..=ByteCount::new(8972);
+const SIZES: RangeInclusive<ByteCount> = ByteCount::new(1)..=ByteCount::new(1_000_000_000_000);
+
+const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
+
+const TOP: &[&str] = &[
+    "name",
+    "about",
+    "seeds",
+    "real_seeds",
+    "limit",
+    "controllers",
+    "link",
+    "phase",
+    "download",
+    "expect",
+];
+const LINK: &[&str] = &[
+    "rate",
+    "rtt",
+    "queue",
+    "loss",
+    "loss_place",
+    "datagram",
+    "forward",
+    "reverse",
+];
+const LINK_DIRECTION: &[&str] = &["rate", "delay", "queue", "loss", "loss_place", "drop"];
+const PHASE: &[&str] = &["at", "from", "until", "forward", "reverse", "both"];
+const PHASE_DIRECTION: &[&str] = &["rate", "delay", "queue", "loss", "drop"];
+const DOWNLOAD: &[&str] = &["size", "sizes", "duration", "start"];
+
+pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    let source = Source { file, text };
+    let document = DeTable::parse(text).map_err(|error| {
+        source.error(
+            error.span(),
+            "",
+            Problem::Syntax(error.message().to_owned()),
+        )
+    })?;
+    let root = Table::root(source, document.get_ref());
+    root.only(TOP)?;
+
+    let name = name(&root)?;
+    let about = about(&root)?;
+    let seeds = seed_count(&root, "seeds", DEFAULT_SEEDS)?;
+    let real_seeds = seed_count(&root, "real_seeds", DEFAULT_REAL_SEEDS)?;
+    let limit = {
+        let value = root.need(
+            "limit",
+            "give the time at which a run ends, such as \"10 s\"",
+        )?;
+        duration_in(&value, "10 s", LIMITS)?
+    };
+    let controllers = controllers(&root)?;
+
+    let link = root
+        .need("link", "give a [link] table with rate, rtt and queue")?
+        .table("a table")?;
+    let (datagram, mut forward, mut reverse) = read_link(&link)?;
+    read_phases(&root, limit, datagram, &mut forward, &mut reverse)?;
+
+    let download = root
+        .need(
+            "download",
+            "give a [download] table with size, sizes or duration",
+        )?
+        .table("a table")?;
+    let (cases, start) = read_download(&download, limit)?;
+
+    let mut scenario = Scenario {
+        name,
+        about,
+        seeds,
+        real_seeds,
+        limit,
+        controllers,
+        datagram,
+        forward,
+        reverse,
+        cases,
+        start,
+        bands: Vec::new(),
+    };
+    scenario.bands = match root.find("expect") {
+        Some(expect) => bands::read(&expect, &scenario)?,
+        None => bands::read_none(),
+    };
+    Ok(scenario)
+}
+
+fn name(root: &Table<'_>) -> Result<String, ScenarioError> {
+    let value = root.need("name", "give the scenario a name such as \"loss-phase\"")?;
+    let name = value.text("loss-phase")?;
+    let is_well_formed = (1..=40).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if is_well_formed {
+        Ok(name.to_owned())
+    } else {
+        Err(value.out_of_range(
+            format!("\"{name}\""),
+            "1 to 40 lower-case letters, digits and hyphens",
+        ))
+    }
+}
+
+fn about(root: &Table<'_>) -> Result<String, ScenarioError> {
+    let value = root.need("about", "say in one sentence what the scenario shows")?;
+    let about = value.text("What does it show?")?.trim();
+    if about.is_empty() || about.contains('\n') {
+        return Err(value.out_of_range(format!("{about:?}"), "one sentence on one line"));
+    }
+    Ok(about.to_owned())
+}
+
+fn seed_count(root: &Table<'_>, key: &str, default: u64) -> Result<u64, ScenarioError> {
+    root.find(key)
+        .map_or(Ok(default), |value| value.integer(SEEDS))
+}
+
+fn controllers(root: &Table<'_>) -> Result<Vec<Algorithm>, ScenarioError> {
+    let value = root.need(
+        "controllers",
+        "give a list such as [\"newreno\", \"cubic\"]",
+    )?;
+    let mut controllers = Vec::new();
+    for item in value.items("a list such as [\"newreno\", \"cubic\"]")? {
+        let algorithm: Algorithm = item
+            .text("newreno")?
+            .parse()
+            .map_err(|error| item.error(Problem::Controller(format!("{error}"))))?;
+        controllers.push(algorithm);
+    }
+    if controllers.is_empty() {
+        return Err(value.out_of_range("[]", "at least one controller"));
+    }
+    Ok(controllers)
+}
+
+/// `[link]`: what holds for both directions first, then what one direction has of its own.
+fn read_link(link: &Table<'_>) -> Result<(ByteCount, DirectionPlan, DirectionPlan), ScenarioError> {
+    link.only(LINK)?;
+    let datagram = match link.find("datagram") {
+        Some(value) => {
+            let datagram: ByteCount = value.quantity("1350 B")?;
+            check(&value, datagram, DATAGRAMS)?
+        }
+        None => DEFAULT_DATAGRAM,
+    };
+    let halves = match link.find("rtt") {
+        // The odd nanosecond goes to the reverse direction, so that the two add up exactly.
+        Some(value) => {
+            let rtt = duration_in(&value, "40 ms", DELAYS)?;
+            let half = rtt / 2;
+            Some((value, half, rtt - half))
+        }
+        None => None,
+    };
+    let directions = (
+        direction_table(link, "forward")?,
+        direction_table(link, "reverse")?,
+    );
+    let delays = match &halves {
+        Some((value, forward, reverse)) => {
+            for table in [&directions.0, &directions.1].into_iter().flatten() {
+                if let Some(delay) = table.find("delay") {
+                    return Err(delay.error(Problem::Conflict(format!(
+                        "give {} or a delay per direction, not both",
+                        value.key
+                    ))));
+                }
+            }
+            (*forward, *reverse)
+        }
+        None => (
+            delay_of(link, directions.0.as_ref(), "forward")?,
+            delay_of(link, directions.1.as_ref(), "reverse")?,
+        ),
+    };
+    let rtt = delays.0 + delays.1;
+    let common = Common {
+        link,
+        rtt,
+        packet: datagram + HEADERS,
+    };
+    let forward = common.direction(directions.0.as_ref(), "forward", delays.0)?;
+    let reverse = common.direction(directions.1.as_ref(), "reverse", delays.1)?;
+    Ok((datagram, forward, reverse))
+}
+
+fn direction_table<'a>(link: &Table<'a>, name: &str) -> Result<Option<Table<'a>>, ScenarioError> {
+    let Some(value) = link.find(name) else {
+        return Ok(None);
+    };
+    let table = value.table("a table such as { loss = \"1 %\" }")?;
+    table.only(LINK_DIRECTION)?;
+    Ok(Some(table))
+}
+
+fn delay_of(
+    link: &Table<'_>,
+    table: Option<&Table<'_>>,
+    name: &str,
+) -> Result<Duration, ScenarioError> {
+    let Some(value) = table.and_then(|table| table.find("delay")) else {
+        return Err(link.missing(
+            "rtt",
+            &format!("give it, such as \"40 ms\", or a delay for each direction ({name} has none)"),
+        ));
+    };
+    duration_in(&value, "20 ms", DELAYS)
+}
+
+/// What both directions are read against.
+struct Common<'t, 'a> {
+    link: &'t Table<'a>,
+    rtt: Duration,
+    packet: ByteCount,
+}
+
+impl<'a> Common<'_, 'a> {
+    /// The value for one direction: its own, or else the one of the whole link.
+    fn find(&self, own: Option<&Table<'a>>, key: &str) -> Option<Value<'a>> {
+        own.and_then(|table| table.find(key))
+            .or_else(|| self.link.find(key))
+    }
+
+    fn direction(
+        &self,
+        own: Option<&Table<'a>>,
+        name: &str,
+        delay: Duration,
+    ) -> Result<DirectionPlan, ScenarioError> {
+        let rate = match self.find(own, "rate") {
+            Some(value) => rate(&value)?,
+            None => {
+                return Err(self.link.missing("rate", "give it, such as \"100 Mbit/s\""));
+            }
+        };
+        // scenarios.md 2.1: the queue of the link is the forward one, the bottleneck's.
+        let queue_value = match name {
+            "forward" => self.find(own, "queue"),
+            _ => own.and_then(|table| table.find("queue")),
+        };
+        let queue = match (&queue_value, name) {
+            (Some(value), _) => queue(value, rate, self.rtt, self.packet)?,
+            (None, "reverse") => DEFAULT_REVERSE_QUEUE.resolve(rate, self.rtt, self.packet),
+            (None, _) => {
+                return Err(self
+                    .link
+                    .missing("queue", "give it, such as \"1 BDP\" or \"250 kB\""));
+            }
+        };
+        let loss = match self.find(own, "loss") {
+            Some(value) => value.quantity("1 %")?,
+            None => Fraction::ZERO,
+        };
+        let loss_place = match self.find(own, "loss_place") {
+            Some(value) => loss_place(&value)?,
+            None => LossPlace::default(),
+        };
+        let drop_packets = match own.and_then(|table| table.find("drop")) {
+            Some(value) => drops(&value)?,
+            None => Vec::new(),
+        };
+        Ok(DirectionPlan {
+            rate,
+            delay,
+            queue,
+            loss,
+            loss_place,
+            drop_packets,
+            changes: Vec::new(),
+        })
+    }
+}
+
+fn rate(value: &Value<'_>) -> Result<Rate, ScenarioError> {
+    let rate: Rate = value.quantity("100 Mbit/s")?;
+    check(value, rate, RATES)
+}
+
+fn queue(
+    value: &Value<'_>,
+    rate: Rate,
+    rtt: Duration,
+    packet: ByteCount,
+) -> Result<ByteCount, ScenarioError> {
+    let limit: QueueLimit = value.quantity("1 BDP")?;
+    let bytes = limit.resolve(rate, rtt, packet);
+    if bytes < packet {
+        return Err(value.out_of_range(
+            format!("{limit} ({bytes})"),
+            format!("at least one full packet, {packet}"),
+        ));
+    }
+    Ok(bytes)
+}
+
+fn loss_place(value: &Value<'_>) -> Result<LossPlace, ScenarioError> {
+    match value.text("after queue")? {
+        "after queue" => Ok(LossPlace::AfterQueue),
+        "before queue" => Ok(LossPlace::BeforeQueue),
+        other => Err(value.error(Problem::UnknownWord {
+            word: other.to_owned(),
+            allowed: "\"after queue\", \"before queue\"".to_owned(),
+        })),
+    }
+}
+
+fn drops(value: &Value<'_>) -> Result<Vec<u64>, ScenarioError> {
+    let mut drops = Vec::new();
+    for item in value.items("a list of packet numbers such as [5, 9], counted from 1")? {
+        drops.push(item.integer(DROPS)?);
+    }
+    drops.sort_unstable();
+    drops.dedup();
+    Ok(drops)
+}
+
+/// The `[[phase]]` tables, laid onto the two plans.
+fn read_phases(
+    root: &Table<'_>,
+    limit: Duration,
+    datagram: ByteCount,
+    forward: &mut DirectionPlan,
+    reverse: &mut DirectionPlan,
+) -> Result<(), ScenarioError> {
+    let Some(phases) = root.find("phase") else {
+        return Ok(());
+    };
+    let rtt = forward.delay + reverse.delay;
+    let packet = datagram + HEADERS;
+    let mut forward_changes = Vec::new();
+    let mut reverse_changes = Vec::new();
+    for phase in phases.items("a list of tables; write [[phase]]")? {
+        let table = phase.table("a table; write [[phase]]")?;
+        table.only(PHASE)?;
+        let (from, until) = phase_times(&table, limit)?;
+        let mut is_empty = true;
+        for (name, plan, changes) in [
+            ("forward", &*forward, &mut forward_changes),
+            ("reverse", &*reverse, &mut reverse_changes),
+        ] {
+            for scope in ["both", name] {
+                let Some(value) = table.find(scope) else {
+                    continue;
+                };
+                let settings = value.table("a table such as { loss = \"30 %\" }")?;
+                settings.only(PHASE_DIRECTION)?;
+                for (change, origin) in
+                    settings_of(&settings, plan.rate, rtt, packet, until.is_none())?
+                {
+                    is_empty = false;
+                    changes.push(PhaseChange {
+                        from,
+                        until,
+                        change,
+                        origin,
+                    });
+                }
+            }
+        }
+        if is_empty {
+            return Err(table.error(Problem::Missing(
+                "what it changes; give forward, reverse or both, such as \
+                 both = { loss = \"30 %\" }"
+                    .to_owned(),
+            )));
+        }
+    }
+    for (plan, changes) in [(forward, &forward_changes), (reverse, &reverse_changes)] {
+        lay_phases(plan, changes).map_err(|overlap| {
+            overlap.origin.error(Problem::Conflict(format!(
+                "is also set by the phase that begins at {}; phases may not overlap on one setting",
+                format_duration(overlap.other_from.saturating_since(Timestamp::ZERO))
+            )))
+        })?;
+    }
+    Ok(())
+}
+
+fn phase_times(
+    table: &Table<'_>,
+    limit: Duration,
+) -> Result<(Timestamp, Option<Timestamp>), ScenarioError> {
+    let begin = match (table.find("at"), table.find("from")) {
+        (Some(at), Some(_)) => {
+            return Err(at.error(Problem::Conflict(
+                "give at (the change stays) or from and until (it ends), not both".to_owned(),
+            )));
+        }
+        (Some(begin), None) | (None, Some(begin)) => begin,
+        (None, None) => {
+            return Err(table.missing("at", "give at, or from and until, such as \"2 s\""));
+        }
+    };
+    let from = begin.duration("2 s")?;
+    if from >= limit {
+        return Err(begin.out_of_range(
+            format_duration(from),
+            format!("before the limit of {}", format_duration(limit)),
+        ));
+    }
+    let is_step = table.find("at").is_some();
+    let until = match (table.find("until"), is_step) {
+        (Some(until), true) => {
+            return Err(until.error(Problem::Conflict(
+                "give at (the change stays) or from and until (it ends), not both".to_owned(),
+            )));
+        }
+        (Some(value), false) => {
+            let until = value.duration("4 s")?;
+            if until <= from {
+                return Err(value.out_of_range(
+                    format_duration(until),
+                    format!("after from, {}", format_duration(from)),
+                ));
+            }
+            Some(Timestamp::ZERO + until)
+        }
+        (None, true) => None,
+        (None, false) => {
+            return Err(table.missing(
+                "until",
+                "say when the phase ends, or write at instead of from if it stays",
+            ));
+        }
+    };
+    Ok((Timestamp::ZERO + from, until))
+}
+
+/// The changes one table of settings asks for. A queue in BDP is resolved with the rate of the same
+/// table, or else the rate of the link, and with the round-trip time of the link.
+fn settings_of<'a>(
+    settings: &Table<'a>,
+    base_rate: Rate,
+    rtt: Duration,
+    packet: ByteCount,
+    is_step: bool,
+) -> Result<Vec<(Change, Value<'a>)>, ScenarioError> {
+    let mut changes = Vec::new();
+    let mut rate_in_force = base_rate;
+    if let Some(value) = settings.find("rate") {
+        rate_in_force = rate(&value)?;
+        changes.push((Change::Rate(rate_in_force), value));
+    }
+    if let Some(value) = settings.find("delay") {
+        changes.push((Change::Delay(duration_in(&value, "20 ms", DELAYS)?), value));
+    }
+    if let Some(value) = settings.find("queue") {
+        let bytes = queue(&value, rate_in_force, rtt, packet)?;
+        changes.push((Change::Queue(bytes), value));
+    }
+    if let Some(value) = settings.find("loss") {
+        changes.push((Change::Loss(value.quantity("30 %")?), value));
+    }
+    if let Some(value) = settings.find("drop") {
+        if !is_step {
+            return Err(value.error(Problem::Conflict(
+                "drops the packets that follow one instant; write at instead of from and until"
+                    .to_owned(),
+            )));
+        }
+        changes.push((Change::DropNext(value.integer(DROPS)?), value));
+    }
+    Ok(changes)
+}
+
+fn read_download(
+    table: &Table<'_>,
+    limit: Duration,
+) -> Result<(Vec<Case>, Duration), ScenarioError> {
+    table.only(DOWNLOAD)?;
+    let start = match table.find("start") {
+        Some(value) => {
+            let start = value.duration("1 s")?;
+            if start >= limit {
+                return Err(value.out_of_range(
+                    format_duration(start),
+                    format!("before the limit of {}", format_duration(limit)),
+                ));
+            }
+            start
+        }
+        None => Duration::ZERO,
+    };
+    let ways: Vec<Value<'_>> = ["size", "sizes", "duration"]
+        .into_iter()
+        .filter_map(|key| table.find(key))
+        .collect();
+    let way = match ways.as_slice() {
+        [way] => way,
+        [] => {
+            return Err(table.missing(
+                "size",
+                "give size (\"10 MB\"), sizes ([\"1 MB\", \"10 MB\"]) or duration (\"30 s\")",
+            ));
+        }
+        [_, second, ..] => {
+            return Err(second.error(Problem::Conflict(
+                "give one of size, sizes and duration".to_owned(),
+            )));
+        }
+    };
+    let mut cases = Vec::new();
+    if table.find("duration").is_some() {
+        let duration = way.duration("30 s")?;
+        if duration.is_zero() || duration > limit {
+            return Err(way.out_of_range(
+                format_duration(duration),
+                format!("above 0 s, up to the limit of {}", format_duration(limit)),
+            ));
+        }
+        cases.push(Case {
+            name: format_duration(duration),
+            download: Download::Duration(duration),
+        });
+    } else if table.find("sizes").is_some() {
+        for item in way.items("a list such as [\"1 MB\", \"10 MB\"]")? {
+            let case = sized(&item)?;
+            if cases.contains(&case) {
+                return Err(item.error(Problem::Conflict(format!(
+                    "{} is in the list twice",
+                    case.name
+                ))));
+            }
+            cases.push(case);
+        }
+        if cases.is_empty() {
+            return Err(way.out_of_range("[]", "at least one size"));
+        }
+    } else {
+        cases.push(sized(way)?);
+    }
+    Ok((cases, start))
+}
+
+fn sized(value: &Value<'_>) -> Result<Case, ScenarioError> {
+    let size: ByteCount = value.quantity("10 MB")?;
+    let size = check(value, size, SIZES)?;
+    Ok(Case {
+        name: size.to_string(),
+        download: Download::Size(size),
+    })
+}
+
+/// A span of time within a range.
+fn duration_in(
+    value: &Value<'_>,
+    example: &str,
+    range: RangeInclusive<Duration>,
+) -> Result<Duration, ScenarioError> {
+    let found = value.duration(example)?;
+    if range.contains(&found) {
+        return Ok(found);
+    }
+    Err(value.out_of_range(
+        format_duration(found),
+        format!(
+            "{} to {}",
+            format_duration(*range.start()),
+            format_duration(*range.end())
+        ),
+    ))
+}
+
+/// A quantity within a range.
+fn check<T>(value: &Value<'_>, found: T, range: RangeInclusive<T>) -> Result<T, ScenarioError>
+where
+    T: PartialOrd + std::fmt::Display + Copy,
+{
+    if range.contains(&found) {
+        return Ok(found);
+    }
+    Err(value.out_of_range(found, format!("{} to {}", range.start(), range.end())))
+}

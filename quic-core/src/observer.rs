@@ -1,0 +1,34 @@
+//! Observers of a connection's sending side: they listen and answer nothing, so a run with one and a
+//! run without it send the same packets at the same instants.
+
+use std::{sync::Arc, time::Duration};
+
+use units::{ByteCount, Rate, Timestamp};
+
+/// The sending side after something changed it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SenderUpdate {
+    /// The congestion window.
+    pub window: ByteCount,
+    /// The smallest window that the controller knows.
+    pub minimum_window: ByteCount,
+    /// Bytes in flight.
+    pub in_flight: ByteCount,
+    /// The round-trip time sample that this event gave, the peer's ACK delay included.
+    pub latest_rtt: Option<Duration>,
+    /// The pacing rate.
+    pub pacing_rate: Rate,
+}
+
+/// Hears what the sending side of one connection does, in order.
+pub trait SenderObserver: Send {
+    /// Something was sent, acknowledged or lost.
+    fn on_update(&mut self, now: Timestamp, update: &SenderUpdate);
+
+    /// The controller's state changed.
+    fn on_transition(&mut self, now: Timestamp, transition: &cc::Transition);
+}
+
+/// Makes the observer of a connection about to begin, or declines with `None`.
+pub type ObserverFactory = Arc<dyn Fn() -> Option<Box<dyn SenderObserver>> + Send + Sync>;
