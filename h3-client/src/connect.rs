@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use quic_core::{ClientConfig, Connection, Endpoint, EndpointConfig, net};
 use tokio::net::UdpSocket;
-use units::format_duration;
 
 use crate::error::{Error, Phase, limit};
 use crate::url::Url;
@@ -277,12 +276,7 @@ async fn refusal(address: SocketAddr) -> io::Error {
 
 fn explain(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            format!(
-                "refused within {}",
-                format_duration(PROBE_AFTER + PROBE_WAIT)
-            )
-        }
+        io::ErrorKind::ConnectionRefused => "the port is closed".into(),
         _ => error.to_string(),
     }
 }

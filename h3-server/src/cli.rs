@@ -26,8 +26,12 @@ use crate::serve::{Link, Served, Server};
 use crate::shutdown::Shutdown;
 use crate::site::{Site, SiteError};
 
-/// How long after the last request of a draining connection its peer is looked at again.
-const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
+/// Between two looks at a draining connection without requests.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// So many looks in a row must find nothing under way. Together they are a second, which covers
+/// the pauses of a pacer down to 10 kbit/s and gives the peer time to react to GOAWAY by itself.
+const SETTLE_LOOKS: usize = 5;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -329,17 +333,18 @@ async fn serve_one(server: Server, connection: Connection) -> Served {
         .await
 }
 
-/// Ready when nothing has been in flight for a while: everything sent has been acknowledged, and
-/// nothing waits to be sent. The time between two looks covers a pause of the pacer; a round trip
-/// more lets the peer react to GOAWAY by itself (RFC 9114 section 5.2).
+/// Ready when nothing has been in flight and nothing has been sent for a while: then everything
+/// has been acknowledged, and nothing waits to be sent.
 async fn settled(connection: Connection) {
     let mut quiet_looks = 0;
-    while quiet_looks < 4 && connection.close_reason().is_none() {
+    let mut sent_before = None;
+    while quiet_looks < SETTLE_LOOKS && connection.close_reason().is_none() {
+        tokio::time::sleep(SETTLE_INTERVAL).await;
         let stats = connection.stats();
-        let round_trip = stats.smoothed_rtt.unwrap_or(SETTLE_INTERVAL);
-        tokio::time::sleep(SETTLE_INTERVAL.max(round_trip / 2)).await;
-        let is_quiet = connection.stats().in_flight == ByteCount::ZERO;
+        let sent = Some(stats.sender.packets_sent);
+        let is_quiet = stats.in_flight == ByteCount::ZERO && sent == sent_before;
         quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
+        sent_before = sent;
     }
 }
 

@@ -298,6 +298,12 @@ impl Conn {
     pub(crate) fn poll_transmit(&mut self, now: Timestamp, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.sync_mtu(now);
         if self.is_probing {
+            if self.has_counted_pto {
+                // RFC 9002 section 6.2.4: a probe should carry new data. Only the first one, a PING
+                // then, is left to tell that the timer was the probe timeout.
+                self.streams
+                    .bind(1, self.sender.mtu(), self.overhead, &mut self.quic);
+            }
             if let Some(transmit) = self.poll_quic(now, WINDOW_CLOSED, 1, buf) {
                 return Some(transmit);
             }

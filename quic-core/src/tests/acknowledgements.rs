@@ -1,1 +1,218 @@
-//! tbd
+//! Acknowledgements leave in time although the gate is closed, seen in the logs of both sides.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use cc::{Algorithm, FixedConfig};
+use serde_json::Value;
+use units::{ByteCount, Rate, Timestamp};
+
+use super::{
+    Faults, config,
+    network::{CLIENT, Net, SERVER},
+    percent, shared,
+};
+use crate::{config::EndpointConfig, handles::Connection};
+
+/// RFC 9000 section 13.2.1's limit, and what the driver may add.
+const ACK_LIMIT_MS: f64 = 25.0 + 2.0;
+
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("unpoisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Memory {
+    /// The records of the log in order, without its header.
+    fn records(&self) -> Vec<Value> {
+        let bytes = self.0.lock().expect("unpoisoned");
+        let text = std::str::from_utf8(&bytes).expect("text");
+        let records = text.split('\u{1e}').map(str::trim);
+        records
+            .filter(|record| !record.is_empty())
+            .skip(1)
+            .map(|record| serde_json::from_str(record).expect("JSON"))
+            .collect()
+    }
+}
+
+/// Writes without end; ends with the connection.
+async fn pour(connection: Connection) {
+    let mut stream = connection.open_uni().await.expect("a stream");
+    let block = Bytes::from(vec![0x5a; 4_096]);
+    while stream.write_chunk(block.clone()).await.is_ok() {}
+}
+
+/// Takes in without end; ends with the connection.
+async fn drink(connection: Connection) {
+    let mut stream = connection.accept_uni().await.expect("a stream");
+    while let Ok(Some(_)) = stream.read_chunk(usize::MAX).await {}
+}
+
+/// Both sides send all the time as `algorithm` lets them, for ten seconds; the logs and the number of
+/// exemptions of each.
+fn pour_both_ways(algorithm: &Algorithm, faults: Faults) -> [(Vec<Value>, u64); 2] {
+    let logs = [Memory::default(), Memory::default()];
+    let configured = |side: usize| {
+        let log = logs[side].clone();
+        EndpointConfig {
+            algorithm: algorithm.clone(),
+            log: Some(Arc::new(move |_| Some(Box::new(log.clone())))),
+            ..config(side as u64 + 1)
+        }
+    };
+    let mut net = Net::new(1, faults, configured(CLIENT), configured(SERVER));
+    let connections = shared(vec![net.connect()]);
+    let (server, keep) = (net.server.clone(), connections.clone());
+    net.spawn(async move {
+        let connection = server.accept().await.expect("a connection");
+        keep.lock().expect("unpoisoned").push(connection);
+    });
+    assert!(net.run(Timestamp::from_secs(10)));
+    for connection in connections.lock().expect("unpoisoned").iter() {
+        net.spawn(pour(connection.clone()));
+        net.spawn(drink(connection.clone()));
+    }
+    net.pass(Duration::from_secs(10));
+    let exemptions = [0, 1].map(|side| {
+        let connections = connections.lock().expect("unpoisoned");
+        connections[side].stats().sender.ack_exemptions
+    });
+    net.client.close(0, b"");
+    let end = net.now() + Duration::from_secs(40);
+    assert!(net.run(end));
+    net.pass(Duration::from_secs(40));
+    [
+        (logs[CLIENT].records(), exemptions[CLIENT]),
+        (logs[SERVER].records(), exemptions[SERVER]),
+    ]
+}
+
+/// Milliseconds from the arrival of each ack-eliciting 1-RTT packet to the first ACK frame that
+/// covers it. Those that the end of the connection overtook are left out.
+fn ack_delays(records: &[Value]) -> Vec<f64> {
+    let mut waiting = BTreeMap::new();
+    let mut delays = Vec::new();
+    for record in records {
+        let data = &record["data"];
+        if data["header"]["packet_type"] != "1RTT" {
+            continue;
+        }
+        let at = record["time"].as_f64().expect("a time");
+        let frames = data["frames"].as_array().map_or(&[][..], Vec::as_slice);
+        if record["name"] == "transport:packet_received" {
+            let elicits = |frame: &Value| {
+                let kind = frame["frame_type"].as_str().expect("a type");
+                !["ack", "padding", "connection_close"].contains(&kind)
+            };
+            if frames.iter().any(elicits) {
+                let number = data["header"]["packet_number"].as_u64();
+                waiting.entry(number.expect("a number")).or_insert(at);
+            }
+        } else if record["name"] == "transport:packet_sent" {
+            for range in frames
+                .iter()
+                .filter_map(|frame| frame["acked_ranges"].as_array())
+                .flatten()
+            {
+                let low = range[0].as_u64().expect("a number");
+                let high = range[1].as_u64().unwrap_or(low);
+                let known = waiting.keys().copied();
+                let covered: Vec<u64> = known
+                    .filter(|number| (low..=high).contains(number))
+                    .collect();
+                for number in covered {
+                    delays.push(at - waiting.remove(&number).expect("a packet that waits"));
+                }
+            }
+        }
+    }
+    delays
+}
+
+#[track_caller]
+fn expect_timely_acks(algorithm: &Algorithm, faults: Faults, least_exemptions: u64) {
+    for (records, exemptions) in pour_both_ways(algorithm, faults) {
+        let delays = ack_delays(&records);
+        if std::env::var("DUMP").is_ok() {
+            eprintln!("==== side");
+            for r in records.iter().take(90) {
+                let d=&r["data"];
+                let f: Vec<String> = d["frames"].as_array().map_or(vec![], |f| f.iter().map(|f| format!("{}{}{}", f["frame_type"].as_str().unwrap_or(""), f["acked_ranges"].as_array().map_or(String::new(), |a| format!("{:?}", a.iter().map(|x| x.to_string()).collect::<Vec<_>>())), f["offset"].as_u64().map_or(String::new(), |a| format!("@{a}")))).collect());
+                eprintln!("{} {} {} {} {:?}", r["time"], r["name"], d["header"]["packet_type"], d["header"]["packet_number"], f);
+            }
+        }
+        assert!(delays.len() > 50, "{} packets", delays.len());
+        let worst = delays.iter().copied().fold(0.0, f64::max);
+        assert!(worst <= ACK_LIMIT_MS, "{worst} ms");
+        assert!(exemptions >= least_exemptions, "{exemptions} exemptions");
+    }
+}
+
+fn fixed(rate: Rate, window: ByteCount) -> Algorithm {
+    Algorithm::Fixed(FixedConfig { rate, window })
+}
+
+fn lossy(delay: Duration) -> Faults {
+    Faults {
+        delay,
+        loss: percent(10),
+        ..Faults::NONE
+    }
+}
+
+/// The window is full for most of a round trip of 400 ms, and lost packets wait for it.
+#[test]
+fn acknowledgements_leave_in_time_while_the_window_is_full() {
+    let algorithm = fixed(Rate::from_mbps(10), ByteCount::new(4_800));
+    expect_timely_acks(&algorithm, lossy(Duration::from_millis(200)), 5);
+}
+
+/// Each datagram waits 150 ms for its predecessor's share of the rate.
+#[test]
+fn acknowledgements_leave_in_time_while_pacing_holds_data_back() {
+    let algorithm = fixed(Rate::from_kbps(64), ByteCount::mb(1));
+    expect_timely_acks(&algorithm, lossy(Duration::from_millis(10)), 5);
+}
+
+/// Late datagrams elicit immediate acknowledgements (RFC 9000 section 13.2.1).
+#[test]
+fn acknowledgements_of_reordered_packets_leave_in_time() {
+    for rate in [Rate::from_kbps(64), Rate::from_mbps(10)] {
+        let algorithm = fixed(rate, ByteCount::new(6_000));
+        let faults = Faults {
+            reordering: percent(30),
+            lateness: Duration::from_millis(300),
+            duplication: percent(10),
+            ..lossy(Duration::from_millis(50))
+        };
+        expect_timely_acks(&algorithm, faults, 1);
+    }
+}
+
+/// Without loss nothing is ever pending in quinn-proto while the gate is closed (late binding), and
+/// acknowledgements need no exemption.
+#[test]
+fn late_binding_alone_lets_acknowledgements_leave_on_a_clean_path() {
+    for rate in [Rate::from_kbps(64), Rate::from_mbps(10)] {
+        let algorithm = fixed(rate, ByteCount::new(4_800));
+        expect_timely_acks(&algorithm, Faults::NONE, 0);
+        for (_, exemptions) in pour_both_ways(&algorithm, Faults::NONE) {
+            assert_eq!(exemptions, 0);
+        }
+    }
+}

@@ -1,1 +1,175 @@
-//! tbd
+//! The sender's books against quinn-proto's, over a network that loses, reorders and duplicates.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cc::Algorithm;
+use units::{ByteCount, Timestamp};
+
+use super::{
+    Faults, config,
+    network::{CLIENT, Net, SERVER},
+    pattern, percent,
+};
+use crate::{
+    config::EndpointConfig,
+    handles::{Connection, RecvStream, SendStream},
+    sender::SenderStats,
+};
+
+const BULK: u64 = 300_000;
+const REQUESTS: u64 = 8;
+const RESPONSE: u64 = 5_000;
+
+fn hostile() -> Faults {
+    Faults {
+        loss: percent(8),
+        reordering: percent(15),
+        lateness: Duration::from_millis(20),
+        duplication: percent(5),
+        ..Faults::NONE
+    }
+}
+
+/// Writes the pattern of `salt` in pieces of odd sizes, and waits until it is acknowledged.
+async fn send_pattern(mut stream: SendStream, salt: u64, length: u64) {
+    let mut offset = 0;
+    while offset < length {
+        let piece = (1 + (offset * 7_919) % 9_000).min(length - offset);
+        let data = pattern(salt, offset, ByteCount::new(piece).as_usize());
+        stream.write_chunk(Bytes::from(data)).await.expect("a write");
+        offset += piece;
+    }
+    stream.finish().expect("an end");
+    assert_eq!(stream.stopped().await, Ok(None));
+}
+
+async fn expect_pattern(mut stream: RecvStream, salt: u64, length: u64) {
+    let mut offset = 0;
+    while let Some(chunk) = stream.read_chunk(usize::MAX).await.expect("a read") {
+        assert!(chunk == pattern(salt, offset, chunk.len()), "at {offset}");
+        offset += chunk.len() as u64;
+    }
+    assert_eq!(offset, length);
+}
+
+async fn bulk_both_ways(connection: &Connection, own_salt: u64, peer_salt: u64) {
+    let stream = connection.open_uni().await.expect("a stream");
+    let incoming = async {
+        let stream = connection.accept_uni().await.expect("a stream");
+        expect_pattern(stream, peer_salt, BULK).await;
+    };
+    tokio::join!(send_pattern(stream, own_salt, BULK), incoming);
+}
+
+async fn serve(connection: Connection) {
+    let answers = async {
+        for request in 0..REQUESTS {
+            let (send, recv) = connection.accept_bi().await.expect("a request");
+            expect_pattern(recv, request, 100).await;
+            send_pattern(send, request, RESPONSE).await;
+        }
+    };
+    tokio::join!(bulk_both_ways(&connection, 90, 80), answers);
+    connection.closed().await;
+}
+
+async fn ask(connection: Connection) -> Connection {
+    connection.handshake().await.expect("a handshake");
+    let requests = async {
+        for request in 0..REQUESTS {
+            let (send, recv) = connection.open_bi().await.expect("a stream");
+            tokio::join!(
+                send_pattern(send, request, 100),
+                expect_pattern(recv, request, RESPONSE)
+            );
+        }
+    };
+    tokio::join!(bulk_both_ways(&connection, 80, 90), requests);
+    connection
+}
+
+/// Plays one seed to its end; the books of both sides, compared.
+fn play(seed: u64, set: impl Fn(&mut EndpointConfig)) -> [SenderStats; 2] {
+    let configured = |seed| {
+        let mut config = config(seed);
+        set(&mut config);
+        config
+    };
+    let faults = hostile();
+    let mut net = Net::new(seed, faults, configured(seed * 2 + 1), configured(seed * 2));
+    let server = net.server.clone();
+    net.spawn(async move {
+        let connection = server.accept().await.expect("a connection");
+        serve(connection).await;
+    });
+    let held = super::shared(None);
+    let (connection, keep) = (net.connect(), held.clone());
+    net.spawn(async move {
+        let connection = ask(connection).await;
+        *keep.lock().expect("unpoisoned") = Some(connection);
+    });
+    let is_over = net.run_until(Timestamp::from_secs(120), |_| {
+        held.lock().expect("unpoisoned").is_some()
+    });
+    assert!(is_over, "seed {seed}: everything arrives");
+    // The last acknowledgements, and the probes for those that get lost.
+    net.pass(Duration::from_secs(5));
+
+    let books = [CLIENT, SERVER].map(|side| {
+        let now = net.now();
+        let books = net.each(side, |conn| {
+            let stats = conn.stats(now);
+            let path = conn.quic_and_streams().0.stats().path;
+            assert_eq!(stats.in_flight, ByteCount::ZERO, "seed {seed}, side {side}");
+            assert_eq!(
+                stats.sender.bytes_lost.as_u64(),
+                path.lost_bytes,
+                "seed {seed}, side {side}"
+            );
+            stats.sender
+        });
+        let [books] = books[..] else {
+            panic!("one connection")
+        };
+        assert_eq!(books.in_flight_mismatches, 0, "seed {seed}, side {side}");
+        assert_eq!(books.loss_mismatches, 0, "seed {seed}, side {side}");
+        books
+    });
+    let connection = held.lock().expect("unpoisoned").take();
+    connection.expect("a connection").close(0, b"");
+    let end = net.now() + Duration::from_secs(40);
+    assert!(net.run(end), "seed {seed}: the close arrives");
+    books
+}
+
+fn play_all(set: impl Fn(&mut EndpointConfig)) {
+    let mut total = SenderStats::default();
+    for seed in 0..40 {
+        for books in play(seed, &set) {
+            total.packets_lost += books.packets_lost;
+            total.loss_events += books.loss_events;
+            total.spurious_losses += books.spurious_losses;
+            total.pto_count += books.pto_count;
+        }
+    }
+    // That there was something to compare.
+    eprintln!("{total:?}");
+    assert!(total.loss_events > 1_500, "{total:?}");
+    assert!(total.packets_lost > 2_000, "{total:?}");
+    assert!(total.spurious_losses > 300, "{total:?}");
+    assert!(total.pto_count > 40, "{total:?}");
+}
+
+#[test]
+fn the_books_agree_with_quinn_proto_in_every_event_under_cubic() {
+    play_all(|config| config.algorithm = Algorithm::Cubic);
+}
+
+#[test]
+fn the_books_agree_with_quinn_proto_in_every_event_under_new_reno_with_mtu_discovery() {
+    play_all(|config| {
+        config.algorithm = Algorithm::NewReno;
+        config.has_mtu_discovery = true;
+    });
+}

@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -17,19 +16,19 @@ use quic_core::tls::{self, ALPN_H3, ServerTls, TlsOptions, Trust};
 use quic_core::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, net};
 use tokio::task::JoinHandle;
 
-pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// A server of a site, and what it has logged.
-pub struct TestServer {
-    pub address: SocketAddr,
-    pub endpoint: Endpoint,
-    pub shutdown: Shutdown,
+pub(crate) struct TestServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) shutdown: Shutdown,
     log: Arc<Mutex<Vec<AccessRecord>>>,
     connections: JoinHandle<Vec<JoinHandle<Served>>>,
 }
 
 impl TestServer {
-    pub fn start(site: Site) -> Outcome<Self> {
+    pub(crate) fn start(site: Site) -> Outcome<Self> {
         let tls = server_tls(&[ALPN_H3])?;
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let endpoint = net::bind(local, EndpointConfig::default(), None, Some(tls))?;
@@ -68,17 +67,17 @@ impl TestServer {
         })
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://localhost:{}{path}", self.address.port())
     }
 
     /// What has been logged so far.
-    pub fn log(&self) -> Vec<AccessRecord> {
+    pub(crate) fn log(&self) -> Vec<AccessRecord> {
         self.log.lock().map(|log| log.clone()).unwrap_or_default()
     }
 
     /// Waits until so many requests have been logged.
-    pub async fn logged(&self, count: usize) -> Outcome<Vec<AccessRecord>> {
+    pub(crate) async fn logged(&self, count: usize) -> Outcome<Vec<AccessRecord>> {
         for _ in 0..500 {
             if self.log().len() >= count {
                 return Ok(self.log());
@@ -89,7 +88,7 @@ impl TestServer {
     }
 
     /// Stops accepting and says what became of every connection.
-    pub async fn served(self) -> Outcome<Vec<Served>> {
+    pub(crate) async fn served(self) -> Outcome<Vec<Served>> {
         self.endpoint.stop_accepting();
         let mut all = Vec::new();
         for serving in self.connections.await? {
@@ -99,7 +98,7 @@ impl TestServer {
     }
 }
 
-pub fn server_tls(alpn: &[&[u8]]) -> Outcome<ServerConfig> {
+pub(crate) fn server_tls(alpn: &[&[u8]]) -> Outcome<ServerConfig> {
     let tls = ServerTls::generate_for_tests(&[])?;
     Ok(ServerConfig::new(tls::server_config(
         &tls,
@@ -114,7 +113,7 @@ fn test_time() -> TlsOptions {
 }
 
 /// A connection to `address`, and the endpoint it needs.
-pub async fn connect(address: SocketAddr) -> Outcome<(Endpoint, Connection)> {
+pub(crate) async fn connect(address: SocketAddr) -> Outcome<(Endpoint, Connection)> {
     let trust = Trust::CaDer(ServerTls::generate_for_tests(&[])?.chain().to_vec());
     let tls = ClientConfig::new(tls::client_config(&trust, &[ALPN_H3], &test_time())?)?;
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -126,20 +125,20 @@ pub async fn connect(address: SocketAddr) -> Outcome<(Endpoint, Connection)> {
 
 /// What a test client gets back from one request.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub fields: HeaderMap,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
 /// Plays `requests` one after the other over one connection, with h3 alone and no check of ours.
-pub async fn ask_all(
+pub(crate) async fn ask_all(
     address: SocketAddr,
     requests: Vec<Request<()>>,
 ) -> Outcome<Vec<Result<Answer, String>>> {
@@ -186,12 +185,12 @@ async fn ask<O: h3::quic::OpenStreams<Bytes>>(
     })
 }
 
-pub fn request(method: &Method, url: &str) -> Outcome<Request<()>> {
+pub(crate) fn request(method: &Method, url: &str) -> Outcome<Request<()>> {
     Ok(Request::builder().method(method).uri(url).body(())?)
 }
 
 /// Downloads one URL into a file, with an observer.
-pub async fn fetch_watched(
+pub(crate) async fn fetch_watched(
     address: SocketAddr,
     url: &str,
     path: PathBuf,
@@ -208,7 +207,7 @@ pub async fn fetch_watched(
     .await
 }
 
-pub async fn fetch(
+pub(crate) async fn fetch(
     address: SocketAddr,
     url: &str,
     path: PathBuf,
@@ -217,7 +216,7 @@ pub async fn fetch(
     fetch_watched(address, url, path, sha256, &Quiet).await
 }
 
-pub async fn fetch_into(
+pub(crate) async fn fetch_into(
     address: SocketAddr,
     url: &str,
     sink: Box<dyn Sink>,
@@ -238,31 +237,6 @@ pub async fn fetch_into(
 }
 
 /// Runs `work`, and fails when it takes longer than 20 s.
-pub async fn within<T>(work: impl Future<Output = T>) -> Outcome<T> {
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> Outcome<T> {
     Ok(tokio::time::timeout(Duration::from_secs(20), work).await?)
-}
-
-/// A future that is ready when `is_so`, asked every few milliseconds.
-pub async fn until(mut is_so: impl FnMut() -> bool) -> Outcome {
-    for _ in 0..2_000 {
-        if is_so() {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Err("it never became so".into())
-}
-
-/// Pending once: lets other tasks run.
-pub async fn yield_once() {
-    let mut has_yielded = false;
-    poll_fn(|cx| {
-        if has_yielded {
-            return Poll::Ready(());
-        }
-        has_yielded = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
