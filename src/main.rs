@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use h3_client::cli::GetArgs;
 use h3_server::cli::ServeArgs;
 use interop::{
     cli::{ExitStatus, ListArgs, RunArgs},
@@ -23,6 +24,7 @@ enum Command {
     Run(RunArgs),
     List(ListArgs),
     Serve(ServeArgs),
+    Get(GetArgs),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run(&args).into(),
         Command::List(args) => interop::cli::list(&args).into(),
         Command::Serve(args) => h3_server::cli::run(&args),
+        Command::Get(args) => h3_client::cli::run(&args),
     }
 }
 

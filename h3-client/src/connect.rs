@@ -64,7 +64,11 @@ impl FromStr for Override {
             )
         };
         // The host may be an IPv6 address in brackets, so the port is looked for behind it.
-        let host_end = text.find(']').unwrap_or(0);
+        let host_end = if text.starts_with('[') {
+            text.find(']').ok_or_else(wrong)?
+        } else {
+            0
+        };
         let colon = text[host_end..].find(':').ok_or_else(wrong)? + host_end;
         let (host, rest) = (&text[..colon], &text[colon + 1..]);
         let (port, address) = rest.split_once(':').ok_or_else(wrong)?;

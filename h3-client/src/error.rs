@@ -456,3 +456,103 @@ fn colon(reason: &str) -> String {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use quic_core::ConnectionError as Quic;
+
+    use super::*;
+
+    fn code(error: &Quic) -> (u8, String) {
+        let error = Error::from_quic(error, "a.example", Phase::Connect);
+        (error.exit_code(), error.to_string())
+    }
+
+    #[test]
+    fn failing_handshakes_are_told_apart() {
+        let here = |alert: u64, reason: &str| Quic::Transport {
+            code: 0x100 + alert,
+            reason: reason.into(),
+        };
+        let there = |alert: u64| Quic::AbortedByPeer {
+            code: 0x100 + alert,
+            reason: String::new(),
+        };
+        let unknown = "invalid peer certificate: UnknownIssuer";
+        let name = "invalid peer certificate: certificate not valid for name \"a.example\"; ...";
+        let expired = "invalid peer certificate: certificate expired: verification time 5 (UNIX)";
+        for (error, expected, words) in [
+            (here(48, unknown), 60, "signed by nobody trusted here"),
+            (here(42, name), 60, "another name"),
+            (here(45, expired), 60, "expired"),
+            (
+                here(80, "invalid peer certificate: Other(..)"),
+                60,
+                "invalid peer certificate",
+            ),
+            (there(120), 96, "does not speak HTTP/3"),
+            (there(40), 35, "handshake_failure"),
+            (there(48), 35, "unknown_ca"),
+            (Quic::VersionMismatch, 96, "offered"),
+            (Quic::TimedOut, 28, "while connecting"),
+            (Quic::Reset, 18, "restarted"),
+            (
+                Quic::ClosedByPeer {
+                    code: 0x100,
+                    reason: String::new(),
+                },
+                18,
+                "closed the connection",
+            ),
+            (
+                Quic::ClosedByPeer {
+                    code: 0x107,
+                    reason: "slow down".into(),
+                },
+                95,
+                "slow down",
+            ),
+            (
+                Quic::AbortedByPeer {
+                    code: 0x2,
+                    reason: String::new(),
+                },
+                96,
+                "CONNECTION_REFUSED",
+            ),
+        ] {
+            let (code, text) = code(&error);
+            assert_eq!(code, expected, "{error:?}: {text}");
+            assert!(text.contains(words), "{error:?}: {text:?} lacks {words:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_server_says_breaks_the_line() {
+        let reason = "line\nbreak\u{1b}[2J".to_owned();
+        for error in [
+            Quic::ClosedByPeer {
+                code: 0x107,
+                reason: reason.clone(),
+            },
+            Quic::AbortedByPeer {
+                code: 0x1,
+                reason: reason.clone(),
+            },
+            Quic::AbortedByPeer {
+                code: 0x128,
+                reason,
+            },
+        ] {
+            let (_, text) = code(&error);
+            assert!(!text.contains(['\n', '\u{1b}']), "{text:?}");
+        }
+        let location = Some("/\n\u{1b}[2J".to_owned());
+        let text = Error::Status {
+            status: StatusCode::FOUND,
+            location,
+        }
+        .to_string();
+        assert!(!text.contains(['\n', '\u{1b}']), "{text:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Where a body goes. Nothing carries the name asked for before it is complete.
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,8 @@ pub enum Abandoned {
 }
 
 /// A file. While it is written it is `NAME.part`; `finish` renames it, replacing what had the name.
-/// An incomplete one stays `NAME.part`, one with a wrong checksum becomes `NAME.bad`.
+/// An incomplete one stays `NAME.part`, one with a wrong checksum becomes `NAME.bad`. What is no
+/// file, such as `/dev/null` or a pipe, is written to directly and never replaced.
 ///
 /// Writing blocks the task that downloads: the page cache takes a piece in microseconds, and a
 /// disk that is slower than the network has to slow the download down anyway.
@@ -64,6 +65,8 @@ pub struct FileSink {
     part: PathBuf,
     file: Option<File>,
     written: u64,
+    /// A device or pipe.
+    is_direct: bool,
 }
 
 impl FileSink {
@@ -75,6 +78,7 @@ impl FileSink {
             path,
             file: None,
             written: 0,
+            is_direct: false,
         }
     }
 
@@ -86,13 +90,16 @@ impl FileSink {
 
 impl Sink for FileSink {
     fn begin(&mut self, _size: Option<ByteCount>) -> io::Result<()> {
-        if self.path.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "it is a directory",
-            ));
+        let kind = fs::metadata(&self.path).map(|metadata| metadata.file_type());
+        if kind.as_ref().is_ok_and(FileType::is_dir) {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        self.file = Some(File::create(&self.part)?);
+        self.is_direct = kind.is_ok_and(|kind| !kind.is_file());
+        self.file = Some(if self.is_direct {
+            OpenOptions::new().write(true).open(&self.path)?
+        } else {
+            File::create(&self.part)?
+        });
         Ok(())
     }
 
@@ -105,11 +112,17 @@ impl Sink for FileSink {
 
     fn finish(&mut self) -> io::Result<()> {
         self.file.take().ok_or_else(not_begun)?.flush()?;
+        if self.is_direct {
+            return Ok(());
+        }
         fs::rename(&self.part, &self.path)
     }
 
     fn abandon(&mut self, why: Abandoned) -> Option<PathBuf> {
         self.file.take()?;
+        if self.is_direct {
+            return None;
+        }
         if self.written == 0 {
             // Nothing worth keeping; an empty file would only look like something.
             let _ = fs::remove_file(&self.part);
@@ -302,16 +315,21 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_of_the_write() {
-        let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
-            return;
-        };
-        let mut sink = WriteSink::new(full, "/dev/full");
+    fn a_device_is_written_to_and_never_replaced() -> Outcome {
+        let mut sink = FileSink::new("/dev/null");
+        sink.begin(None)?;
+        sink.write("gone".into())?;
+        sink.finish()?;
+        let mut sink = FileSink::new("/dev/full");
+        sink.begin(None)?;
         let error = sink.write(Bytes::from_static(&[0; 10])).err();
-        assert_eq!(
-            error.map(|error| error.kind()),
-            Some(io::ErrorKind::StorageFull)
-        );
+        assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
+        assert_eq!(sink.abandon(Abandoned::Incomplete), None);
+        for device in ["/dev/null", "/dev/full"] {
+            assert!(!fs::metadata(device)?.is_file(), "{device}");
+            assert!(!Path::new(&format!("{device}.part")).exists(), "{device}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -85,6 +85,7 @@ pub(crate) struct Conn {
     /// Send times are unique: quinn-proto names lost packets by them.
     last_sent_at: Timestamp,
     acks: AckClock,
+    received: Received,
     /// A timer fired: what leaves through the closed gate now is a probe.
     is_probing: bool,
     has_counted_pto: bool,
@@ -120,12 +121,42 @@ impl AckClock {
 
     /// RFC 9000 section 13.2.1: within max_ack_delay.
     fn is_overdue(self, now: Timestamp) -> bool {
-        self.since
-            .is_some_and(|since| now.saturating_since(since) >= MAX_ACK_DELAY)
+        self.overdue_at().is_some_and(|at| at <= now)
+    }
+
+    fn overdue_at(self) -> Option<Timestamp> {
+        Some(self.since? + MAX_ACK_DELAY)
     }
 
     fn on_sent(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// The newest packet numbers received in the Data space. quinn-proto drops a duplicate only after
+/// the tap has seen it, and nothing has to be acknowledged twice.
+#[derive(Copy, Clone, Debug, Default)]
+struct Received {
+    /// One more than the largest.
+    end: u64,
+    /// Bit n: `end - 1 - n` was received.
+    window: u128,
+}
+
+impl Received {
+    /// Whether `number` is new; what is too old to be known is not, as in quinn-proto.
+    fn insert(&mut self, number: u64) -> bool {
+        if let Some(ahead) = (number + 1).checked_sub(self.end).filter(|&n| n > 0) {
+            let shift = u32::try_from(ahead).unwrap_or(u32::MAX);
+            self.window = self.window.checked_shl(shift).unwrap_or(0) | 1;
+            self.end = number + 1;
+            return true;
+        }
+        let age = u32::try_from(self.end - 1 - number).unwrap_or(u32::MAX);
+        let bit = 1u128.checked_shl(age).unwrap_or(0);
+        let is_new = bit != 0 && self.window & bit == 0;
+        self.window |= bit;
+        is_new
     }
 }
 
@@ -153,6 +184,7 @@ impl Conn {
             clock: parts.clock,
             last_sent_at: Timestamp::ZERO,
             acks: AckClock::default(),
+            received: Received::default(),
             is_probing: false,
             has_counted_pto: false,
             wants_gate: true,
@@ -209,6 +241,7 @@ impl Conn {
         for event in &self.collected.events {
             if let TapEvent::Received(received) = event
                 && received.space == Space::Data
+                && self.received.insert(received.number)
                 && received.is_ack_eliciting
             {
                 self.acks.pending += 1;
@@ -335,9 +368,13 @@ impl Conn {
         if !self.acks.is_due(now) || !self.sender.may_exempt(self.acks.is_overdue(now)) {
             return None;
         }
+        let is_overdue = self.acks.is_overdue(now);
         let sent = self.poll_quic(now, WINDOW_OPEN, 1, buf);
-        // Whether or not the ACK was in it: once per occasion.
-        self.acks.on_sent();
+        // Whether or not the ACK was in it: once per occasion, and once more when it is overdue.
+        self.acks.pending = 0;
+        if is_overdue {
+            self.acks.on_sent();
+        }
         if sent.is_some() {
             self.sender.count_exemption();
         }
@@ -415,10 +452,10 @@ impl Conn {
             Gate::Paced(at) if self.wants_gate || self.streams.has_queued() => Some(at),
             _ => None,
         };
-        match (timer, release) {
-            (Some(timer), Some(release)) => Some(timer.min(release)),
-            (timer, release) => timer.or(release),
-        }
+        // quinn-proto arms no timer for an ACK that it wants to send at once, and a closed gate may
+        // hold that ACK back.
+        let acks = self.acks.overdue_at().filter(|&at| at > now);
+        [timer, release, acks].into_iter().flatten().min()
     }
 
     /// quinn-proto's own next deadline.
@@ -488,6 +525,11 @@ impl Conn {
             .downcast::<quinn_proto::crypto::rustls::HandshakeData>()
             .ok()?;
         data.protocol
+    }
+
+    #[cfg(test)]
+    pub(crate) fn ledger_length(&self) -> usize {
+        self.sender.ledger_length()
     }
 
     pub(crate) fn finish_log(&mut self) {

@@ -337,6 +337,23 @@ impl Driver {
         self.wake_host();
     }
 
+    /// The last handle of the endpoint is gone: nobody can take what waits to be accepted.
+    pub(crate) fn on_last_handle_dropped(&mut self) {
+        self.is_closed = true;
+        let keys: Vec<usize> = self
+            .conns
+            .iter()
+            .filter(|(_, conn)| conn.handle_count == 0)
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            self.conns[key].request_close(0, b"");
+            self.mark_ready(key);
+        }
+        self.accepted.clear();
+        self.wake_host();
+    }
+
     /// Whether no connection is left; keeps the waker otherwise.
     pub(crate) fn poll_idle(&mut self, waker: &Waker) -> bool {
         if self.conns.iter().all(|(_, conn)| conn.is_drained) {
@@ -470,9 +487,8 @@ impl Driver {
         let milestones = self.conns[key].poll_events(now);
         if milestones.is_established && !self.conns[key].is_client() {
             self.accepted.push_back(key);
-            if let Some(waker) = self.accept_waiters.pop() {
-                waker.wake();
-            }
+            // All of them: one may belong to a future that is gone.
+            wake_all(&mut self.accept_waiters);
         }
         self.mark_ready(key);
     }

@@ -60,7 +60,7 @@ impl Drop for Endpoint {
         let mut driver = self.shared.lock();
         driver.handle_count -= 1;
         if driver.handle_count == 0 {
-            driver.wake_host();
+            driver.on_last_handle_dropped();
         }
     }
 }

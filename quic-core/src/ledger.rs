@@ -243,6 +243,12 @@ impl Ledger {
         self.in_flight_count
     }
 
+    /// Packets and skipped numbers of which anything is kept.
+    #[cfg(test)]
+    pub(crate) fn length(&self) -> usize {
+        self.spaces.iter().map(|space| space.slots.len()).sum()
+    }
+
     /// The largest acknowledged number of a space.
     pub(crate) fn largest_acked(&self, space: Space) -> Option<u64> {
         self.spaces[space.index()].largest_acked

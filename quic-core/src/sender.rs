@@ -595,6 +595,11 @@ impl Sender {
         self.mtu
     }
 
+    #[cfg(test)]
+    pub(crate) fn ledger_length(&self) -> usize {
+        self.ledger.length()
+    }
+
     pub(crate) fn peer_ack_delay_exponent(&self) -> u32 {
         self.peer_ack_delay_exponent
     }

@@ -199,6 +199,12 @@ impl Streams {
         self.unsent
     }
 
+    /// Streams of which anything is kept.
+    #[cfg(test)]
+    pub(crate) fn entry_count(&self) -> usize {
+        self.send.len() + self.readers.len()
+    }
+
     /// Hands up to `budget` bytes to quinn-proto, in turn over the active streams; each gets a
     /// datagram's worth at least. `overhead` is what a datagram needs besides one STREAM frame.
     pub(crate) fn bind(
@@ -218,12 +224,11 @@ impl Streams {
                 continue;
             };
             side.is_active = false;
-            let payload = mtu
-                .as_u64()
-                .saturating_sub(overhead + stream_header(id, side.bound_to))
-                .max(1);
-            let left =
-                left.get_or_insert_with(|| (datagrams * payload).saturating_sub(self.unsent));
+            let room = mtu.as_u64().saturating_sub(overhead);
+            let payload = room.saturating_sub(stream_header(id, side.bound_to)).max(1);
+            let left = left.get_or_insert_with(|| {
+                burst_capacity(id, side.bound_to, datagrams, room).saturating_sub(self.unsent)
+            });
             if *left == 0 && side.queued > 0 {
                 side.is_active = true;
                 self.active.push_front(id);
@@ -376,6 +381,18 @@ impl SendSide {
         }
         wake_all(&mut self.watchers);
     }
+}
+
+/// Bytes of one stream that fill `datagrams` of `room` bytes each, from `offset` on.
+///
+/// To the byte: what is too much would stay behind the closing gate, and so would what is a little
+/// too little, because quinn-proto then keeps 8 bytes of the last datagram free for a length field.
+fn burst_capacity(id: StreamId, offset: u64, datagrams: u64, room: u64) -> u64 {
+    let mut end = offset;
+    for _ in 0..datagrams {
+        end += room.saturating_sub(stream_header(id, end)).max(1);
+    }
+    end - offset
 }
 
 /// Bytes of a STREAM frame's header without a length field (RFC 9000 section 19.8).

@@ -307,6 +307,7 @@ async fn places_that_cannot_be_written_have_their_code() -> Outcome {
     for (path, parts) in [
         (missing.as_path(), &["missing/f", "No such file"][..]),
         (dir.path(), &["is a directory"]),
+        (Path::new("/dev/full"), &["No space left", "1000000 bytes"]),
     ] {
         let words = get(path);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
