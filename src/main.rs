@@ -1,8 +1,12 @@
 //! The command `tidegate`: parses, and hands over to the crate that does the work.
 
-use std::process::ExitCode;
+use std::{
+    env,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use h3_client::cli::GetArgs;
 use h3_server::cli::ServeArgs;
 use interop::{
@@ -13,7 +17,7 @@ use interop::{
 
 /// QUIC with selectable congestion control, and the laboratory that proves it
 #[derive(Parser, Debug)]
-#[command(name = "tidegate", version, about)]
+#[command(name = "tidegate", version, about, max_term_width = 80)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -28,7 +32,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return answer(&error),
+    };
+    match arguments.command {
         Command::Run(args) => run(&args).into(),
         Command::List(args) => interop::cli::list(&args).into(),
         Command::Serve(args) => h3_server::cli::run(&args),
@@ -43,7 +51,61 @@ fn run(args: &RunArgs) -> ExitStatus {
         VirtualPlayer::new().map(|player| interop::cli::run(args, &player))
     };
     played.unwrap_or_else(|error| {
-        eprintln!("tidegate: {error}");
+        complain(&format!("error: {error}"));
         ExitStatus::Error
     })
+}
+
+/// Help and version are printed as they are; a mistake in the command line takes one line.
+fn answer(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A reader who has left is satisfied.
+            let _ = error.print();
+            u8::try_from(error.exit_code()).map_or(ExitStatus::Error.into(), ExitCode::from)
+        }
+        _ => {
+            complain(&in_one_line(error));
+            ExitStatus::Error.into()
+        }
+    }
+}
+
+/// What is wrong, the tips, and what is allowed where the message does not say so itself.
+fn in_one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+        line.push_str("; ");
+        line.push_str(tip);
+    }
+    let mut program = Arguments::command();
+    program.build();
+    let command = env::args()
+        .nth(1)
+        .and_then(|word| program.find_subcommand(word));
+    let allowed: Vec<String> = match (error.kind(), command) {
+        (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, None) => program
+            .get_subcommands()
+            .map(|command| command.get_name().to_owned())
+            .collect(),
+        (ErrorKind::UnknownArgument, Some(command)) => command
+            .get_arguments()
+            .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    if !allowed.is_empty() {
+        line.push_str("; allowed are ");
+        line.push_str(&allowed.join(", "));
+    }
+    line
+}
+
+fn complain(line: &str) {
+    // Where an error cannot be printed, the exit status still tells.
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -166,8 +166,10 @@ pub async fn get(
         }
     };
     let Plan { targets, connector } = plan;
-    let names: Vec<String> = targets.iter().map(|target| target.sink.name()).collect();
-    let progress = Progress::new(&names, args.quiet, io::stderr().is_terminal());
+    let downloads = targets
+        .iter()
+        .map(|target| (target.sink.name(), target.url.to_string()));
+    let progress = Progress::new(downloads, args.quiet, io::stderr().is_terminal());
     let deadline = args.max_time.map(tokio::time::sleep);
     let cancel = cancel(args.max_time, deadline, signal);
     // One future that keeps its answer, so that each connection can ask it.

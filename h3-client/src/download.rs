@@ -19,9 +19,9 @@ use ring::digest;
 use units::ByteCount;
 
 use crate::error::{Error, Failure, Phase, limit};
-use crate::guard::{Guarded, Role};
 use crate::sink::{Abandoned, Sink};
 use crate::url::Url;
+use quic_core::h3_guard::{Guarded, Role};
 
 /// The largest header section, decoded (RFC 9114 section 4.2.2): name, value and 32 bytes a field.
 pub const MAX_FIELD_SECTION: u64 = 16 * 1024;

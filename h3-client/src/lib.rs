@@ -15,9 +15,6 @@ pub mod cli;
 pub mod connect;
 pub mod download;
 mod error;
-// One source for both ends: what h3 leaves to its transport is the same for client and server.
-#[path = "../../h3-server/src/guard.rs"]
-pub mod guard;
 mod progress;
 pub mod sink;
 mod url;

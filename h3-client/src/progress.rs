@@ -14,6 +14,9 @@ use crate::error::Failure;
 /// Between two lines about the same download, unless a tenth of it is complete first.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Between two such lines at least.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What is shown of all downloads of one command.
 pub(crate) struct Progress {
     downloads: Vec<Download>,
@@ -22,7 +25,10 @@ pub(crate) struct Progress {
 }
 
 struct Download {
+    /// Where it goes, for progress.
     name: String,
+    /// Where it comes from, for errors.
+    url: String,
     state: Mutex<State>,
 }
 
@@ -37,14 +43,18 @@ struct State {
 }
 
 impl Progress {
-    pub(crate) fn new(names: &[String], is_quiet: bool, is_terminal: bool) -> Self {
+    pub(crate) fn new(
+        downloads: impl Iterator<Item = (String, String)>,
+        is_quiet: bool,
+        is_terminal: bool,
+    ) -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let has_bars = is_terminal && !is_quiet && !is_dumb;
         let now = now();
-        let downloads = names
-            .iter()
-            .map(|name| Download {
-                name: name.clone(),
+        let downloads = downloads
+            .map(|(name, url)| Download {
+                name,
+                url,
                 state: Mutex::new(State {
                     since: now,
                     received: 0,
@@ -86,20 +96,20 @@ impl Progress {
             Ok(_) if self.is_quiet => {}
             Ok(report) => {
                 let span = now().saturating_duration_since(state.since);
-                let rate = Rate::from_bytes_per(report.size, span);
+                let rate = match Rate::from_bytes_per(report.size, span).as_bps() / 1_000_000 {
+                    0 => String::new(),
+                    mbps => format!(" ({mbps} Mbit/s)"),
+                };
                 let seconds = format!("{}.{:02} s", span.as_secs(), span.subsec_millis() / 10);
                 let checked = if report.sha256.is_some() {
                     ", SHA-256 is right"
                 } else {
                     ""
                 };
-                let mbps = rate.as_bps() / 1_000_000;
                 let size = human(report.size);
-                self.say(&format!(
-                    "{name}: {size} in {seconds} ({mbps} Mbit/s){checked}"
-                ));
+                self.say(&format!("{name}: {size} in {seconds}{rate}{checked}"));
             }
-            Err(failure) => self.say(&format!("error: {name}: {failure}")),
+            Err(failure) => self.say(&format!("error: {}: {failure}", download.url)),
         }
     }
 
@@ -155,10 +165,11 @@ impl Progress {
             .map_or(0, |size| units::math::mul_div(state.received, 10, size));
         let now = now();
         let is_complete = state.size == Some(state.received);
-        let is_due = now.saturating_duration_since(state.told_at) >= LINE_INTERVAL;
-        // What ends within a second is told by the last line alone.
-        let is_short = now.saturating_duration_since(state.since) < Duration::from_secs(1);
-        if is_complete || is_short || !(is_due || tenths > state.told_tenths) {
+        let silence = now.saturating_duration_since(state.told_at);
+        let is_due = silence >= LINE_INTERVAL
+            || (tenths > state.told_tenths && silence >= SHORTEST_INTERVAL);
+        // The end is told by the summary.
+        if is_complete || !is_due {
             return;
         }
         state.told_tenths = tenths;

@@ -92,7 +92,10 @@ impl Sink for FileSink {
     fn begin(&mut self, _size: Option<ByteCount>) -> io::Result<()> {
         let kind = fs::metadata(&self.path).map(|metadata| metadata.file_type());
         if kind.as_ref().is_ok_and(FileType::is_dir) {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+            return Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "it is a directory",
+            ));
         }
         self.is_direct = kind.is_ok_and(|kind| !kind.is_file());
         self.file = Some(if self.is_direct {
@@ -323,7 +326,10 @@ mod tests {
         let mut sink = FileSink::new("/dev/full");
         sink.begin(None)?;
         let error = sink.write(Bytes::from_static(&[0; 10])).err();
-        assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
+        assert_eq!(
+            error.map(|error| error.kind()),
+            Some(io::ErrorKind::StorageFull)
+        );
         assert_eq!(sink.abandon(Abandoned::Incomplete), None);
         for device in ["/dev/null", "/dev/full"] {
             assert!(!fs::metadata(device)?.is_file(), "{device}");

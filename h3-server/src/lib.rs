@@ -13,7 +13,6 @@
 pub mod cli;
 pub mod content;
 mod file;
-pub mod guard;
 mod path;
 pub mod serve;
 pub mod shutdown;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! RFC 9114 sections 4.1 (request and response), 4.1.2 (malformed), 5.2 (shutdown). What the crate
-//! h3 0.0.8 leaves out is done here or in [`crate::guard`]: GOAWAY names the first request that is
+//! h3 0.0.8 leaves out is done here or in [`quic_core::h3_guard`]: GOAWAY names the first request that is
 //! *not* served, although h3 would name the last that is; a connection is held until its requests
 //! are done and its peer has gone.
 
@@ -30,9 +30,9 @@ use http::{Method, Request, Response, StatusCode};
 use units::ByteCount;
 
 use crate::content;
-use crate::guard::{Guarded, GuardedStream, Role};
 use crate::shutdown::{Phase, Shutdown, Watch};
 use crate::site::{Answer, Body, Site};
+use quic_core::h3_guard::{Guarded, GuardedStream, Role};
 
 /// A task without a result.
 pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -40,11 +41,11 @@ pub struct RunArgs {
     pub controllers: Option<Controllers>,
 
     /// Play the seeds 1 to N instead of the scenario's own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), conflicts_with = "seed")]
+    #[arg(long, value_name = "N", value_parser = parse_seeds, allow_negative_numbers = true, conflicts_with = "seed")]
     pub seeds: Option<u64>,
 
     /// Play this one seed
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = parse_seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
     /// End every run after this time, such as "5 s", instead of the scenario's own limit
@@ -56,7 +57,7 @@ pub struct RunArgs {
     pub real: bool,
 
     /// Runs played at once [default: the number of cores; 1 with --real]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 
     /// Write all results as JSON to this file, or to standard output if it is "-"
@@ -67,6 +68,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
 }
+
+/// How many seeds may be asked for.
+const SEEDS: RangeInclusive<u64> = 1..=100_000;
 
 /// A list of controllers from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,27 @@ fn parse_controllers(text: &str) -> Result<Controllers, String> {
     Algorithm::parse_list(text)
         .map(Controllers)
         .map_err(|error| error.to_string())
+}
+
+fn parse_seeds(text: &str) -> Result<u64, String> {
+    let seeds = text.parse().ok().filter(|seeds| SEEDS.contains(seeds));
+    seeds.ok_or_else(|| {
+        format!(
+            "allowed is a whole number from {} to {}",
+            SEEDS.start(),
+            SEEDS.end()
+        )
+    })
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("allowed is a whole number from 0 to {}", u64::MAX))
+}
+
+fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "allowed is a whole number above 0".to_owned())
 }
 
 fn parse_limit(text: &str) -> Result<Duration, String> {

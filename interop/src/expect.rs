@@ -465,6 +465,7 @@ mod tests {
             queue_delay: None,
             forward: LinkCounts::default(),
             reverse: LinkCounts::default(),
+            tracks: crate::record::Tracks::default(),
             app_bytes_per_100_ms: Vec::new(),
             real: None,
         }

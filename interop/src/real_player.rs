@@ -72,8 +72,13 @@ impl RealPlayer {
                 clock: ear_clock.clone(),
             }))
         }));
-        let server = net::bind(local, server_config, None, Some(self.identity.server.clone()))
-            .map_err(bind_error)?;
+        let server = net::bind(
+            local,
+            server_config,
+            None,
+            Some(self.identity.server.clone()),
+        )
+        .map_err(bind_error)?;
         let client = net::bind(
             local,
             endpoint_config(request, false),

@@ -21,6 +21,113 @@ use crate::results::{LinkCounts, Outcome, Percentiles, RealTiming, SenderCounts}
 /// Bytes are counted per stretch of this length; windows of bands end on its multiples.
 pub const BUCKET: Duration = OutputRecord::BUCKET;
 
+/// A quantity over time, as finely as a picture can show it: what was seen of it in each slot.
+///
+/// Slots begin at [`BUCKET`]. A run that needs more than [`Track::MAX_SLOTS`] of them gets slots
+/// twice as long, again and again, so a track never takes more than 64 kB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Track {
+    slot_ns: u64,
+    slots: Vec<Option<Seen>>,
+}
+
+/// What a [`Track`] keeps of the values of one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// The latest.
+    pub last: u64,
+}
+
+impl Track {
+    /// The most slots a track has.
+    pub const MAX_SLOTS: usize = 2_000;
+
+    /// Notes a value. Instants ascend.
+    pub fn on_value(&mut self, now: Timestamp, value: u64) {
+        let index = loop {
+            let index = usize::try_from(now.as_nanos() / self.slot_ns).unwrap_or(usize::MAX);
+            if index < Self::MAX_SLOTS {
+                break index;
+            }
+            self.widen();
+        };
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, None);
+        }
+        let seen = Seen {
+            min: value,
+            max: value,
+            last: value,
+        };
+        self.slots[index] = Some(match self.slots[index] {
+            Some(earlier) => earlier.then(seen),
+            None => seen,
+        });
+    }
+
+    /// The slots in which there was a value, in order: when each begins, and what was seen.
+    pub fn slots(&self) -> impl Iterator<Item = (Timestamp, Seen)> {
+        let starts = (0_u64..).map(|index| Timestamp::from_nanos(index * self.slot_ns));
+        starts
+            .zip(&self.slots)
+            .filter_map(|(start, seen)| Some((start, (*seen)?)))
+    }
+
+    /// How long a slot is.
+    #[must_use]
+    pub fn slot(&self) -> Duration {
+        Duration::from_nanos(self.slot_ns)
+    }
+
+    /// Makes one slot of every two. At most 44 times, when the slots reach the end of time.
+    fn widen(&mut self) {
+        self.slot_ns *= 2;
+        self.slots = self
+            .slots
+            .chunks(2)
+            .map(|pair| {
+                let mut seen = pair.iter().flatten().copied();
+                let first = seen.next()?;
+                Some(seen.fold(first, Seen::then))
+            })
+            .collect();
+    }
+}
+
+impl Default for Track {
+    fn default() -> Self {
+        Self {
+            slot_ns: u64::try_from(BUCKET.as_nanos()).unwrap_or(u64::MAX),
+            slots: Vec::new(),
+        }
+    }
+}
+
+impl Seen {
+    fn then(self, later: Self) -> Self {
+        Self {
+            min: self.min.min(later.min),
+            max: self.max.max(later.max),
+            last: later.last,
+        }
+    }
+}
+
+/// What a picture of a run shows beside its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tracks {
+    /// The sender's congestion window, in bytes, each time something happened to the sender.
+    pub window: Track,
+    /// The sender's RTT samples, in nanoseconds.
+    pub rtt: Track,
+    /// The smallest window the controller knows; `None` before the first update.
+    pub minimum_window: Option<ByteCount>,
+}
+
 /// Listens to one run.
 #[derive(Debug)]
 pub struct Recorder {
@@ -32,6 +139,7 @@ pub struct Recorder {
     transitions: BTreeMap<(&'static str, &'static str), u64>,
     window: Option<(Timestamp, bool)>,
     at_minimum: Duration,
+    tracks: Tracks,
 }
 
 impl Recorder {
@@ -47,6 +155,7 @@ impl Recorder {
             transitions: BTreeMap::new(),
             window: None,
             at_minimum: Duration::ZERO,
+            tracks: Tracks::default(),
         }
     }
 
@@ -71,6 +180,8 @@ impl Recorder {
     /// The sender of the download took an RTT sample from an acknowledgement, ACK delay included.
     pub fn on_rtt(&mut self, now: Timestamp, latest: Duration) {
         self.rtt_samples.push((now, latest));
+        let nanos = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX);
+        self.tracks.rtt.on_value(now, nanos);
     }
 
     /// The sender's congestion state changed. Names as in qlog.
@@ -85,6 +196,8 @@ impl Recorder {
             self.at_minimum += now.saturating_since(since);
         }
         self.window = Some((now, is_at_minimum));
+        self.tracks.window.on_value(now, window.as_u64());
+        self.tracks.minimum_window = Some(minimum);
     }
 
     /// Closes the record at the end of the run with what only counters know.
@@ -103,6 +216,7 @@ impl Recorder {
             rtt_samples: self.rtt_samples,
             transitions: self.transitions,
             at_minimum: self.at_minimum,
+            tracks: self.tracks,
             sender: ending.sender,
             forward: ending.forward,
             reverse: ending.reverse,
@@ -173,6 +287,7 @@ pub struct Recording {
     pub(crate) rtt_samples: Vec<(Timestamp, Duration)>,
     pub(crate) transitions: BTreeMap<(&'static str, &'static str), u64>,
     pub(crate) at_minimum: Duration,
+    pub(crate) tracks: Tracks,
     pub(crate) sender: SenderCounts,
     pub(crate) forward: LinkEnding,
     pub(crate) reverse: LinkEnding,
@@ -240,5 +355,58 @@ mod tests {
         recorder.on_window(ms(900), minimum, minimum);
         let recording = recorder.finish(ms(1000), ending());
         assert_eq!(recording.at_minimum, Duration::from_millis(400));
+    }
+
+    fn seen(track: &Track) -> Vec<(u64, [u64; 3])> {
+        track
+            .slots()
+            .map(|(at, seen)| (at.as_nanos() / 1_000_000, [seen.min, seen.max, seen.last]))
+            .collect()
+    }
+
+    #[test]
+    fn a_slot_keeps_the_smallest_the_largest_and_the_latest_value() {
+        let mut track = Track::default();
+        for (at, value) in [(0, 7), (3, 2), (9, 5), (10, 4), (35, 6)] {
+            track.on_value(ms(at), value);
+        }
+        assert_eq!(track.slot(), BUCKET);
+        assert_eq!(
+            seen(&track),
+            [(0, [2, 7, 5]), (10, [4, 4, 4]), (30, [6, 6, 6])]
+        );
+    }
+
+    #[test]
+    fn long_runs_get_longer_slots_instead_of_more() {
+        let mut track = Track::default();
+        for (at, value) in [(0, 9), (10, 3), (20, 4), (50, 8), (20_000, 1)] {
+            track.on_value(ms(at), value);
+        }
+        assert_eq!(track.slot(), Duration::from_millis(20));
+        assert_eq!(
+            seen(&track),
+            [
+                (0, [3, 9, 3]),
+                (20, [4, 4, 4]),
+                (40, [8, 8, 8]),
+                (20_000, [1, 1, 1])
+            ]
+        );
+        track.on_value(Timestamp::MAX, 5);
+        assert_eq!(track.slots().count(), 2);
+        assert!(track.slots.len() <= Track::MAX_SLOTS);
+    }
+
+    #[test]
+    fn windows_and_rtt_samples_leave_tracks() {
+        let mut recorder = Recorder::new();
+        recorder.on_window(ms(0), ByteCount::new(13_500), ByteCount::new(2700));
+        recorder.on_rtt(ms(12), Duration::from_micros(10_250));
+        recorder.on_window(ms(12), ByteCount::new(14_850), ByteCount::new(2700));
+        let tracks = recorder.finish(ms(30), ending()).tracks;
+        assert_eq!(seen(&tracks.window), [(0, [13_500; 3]), (10, [14_850; 3])]);
+        assert_eq!(seen(&tracks.rtt), [(10, [10_250_000; 3])]);
+        assert_eq!(tracks.minimum_window, Some(ByteCount::new(2700)));
     }
 }

@@ -8,7 +8,7 @@ use units::{ByteCount, Fraction, Rate, Timestamp};
 
 use crate::expect::Window;
 use crate::play::PlayRequest;
-use crate::record::{Recording, bucket_of};
+use crate::record::{Recording, Tracks, bucket_of};
 use crate::scenario::Download;
 use crate::stats::nearest_rank;
 
@@ -77,6 +77,9 @@ pub struct RunResult {
     pub reverse: LinkCounts,
     /// Bytes of the download read by the application in each 100 ms from the beginning.
     pub app_bytes_per_100_ms: Vec<u64>,
+    /// What a picture shows; not part of the JSON document.
+    #[serde(skip)]
+    pub tracks: Tracks,
     /// How well real time was kept; only over real sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real: Option<RealTiming>,
@@ -324,7 +327,8 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
             .chunks(BUCKETS_PER_ENTRY)
             .map(|chunk| chunk.iter().sum())
             .collect(),
-        real: recording.real.clone(),
+        tracks: recording.tracks,
+        real: recording.real,
         outcome: recording.outcome,
     }
 }

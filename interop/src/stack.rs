@@ -221,4 +221,3 @@ pub(crate) fn end_of(request: &PlayRequest<'_>, start: Timestamp) -> Timestamp {
         Download::Duration(span) => limit.min(start + span),
     }
 }
-

@@ -431,8 +431,19 @@ fn wrong_flags_are_refused_with_what_is_allowed() {
             ["run", "x", "--limit", "0 s"],
             "allowed is above 0 s, up to 3600 s",
         ),
-        (["run", "x", "--seeds", "0"], "0 is not in 1..=100000"),
-        (["run", "x", "--jobs", "0"], "number would be zero"),
+        (
+            ["run", "x", "--seeds", "0"],
+            "allowed is a whole number from 1 to 100000",
+        ),
+        (
+            ["run", "x", "--seeds", "-3"],
+            "allowed is a whole number from 1 to 100000",
+        ),
+        (
+            ["run", "x", "--seed", "one"],
+            "allowed is a whole number from 0 to 18446744073709551615",
+        ),
+        (["run", "x", "--jobs", "0"], "allowed is a whole number above 0"),
     ] {
         let error = RunCommand::try_parse_from(words).err().expect("refused");
         let message = error.to_string();

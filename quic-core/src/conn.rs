@@ -48,6 +48,8 @@ pub struct ConnectionStats {
     pub window: ByteCount,
     /// Bytes in flight.
     pub in_flight: ByteCount,
+    /// Stream bytes that the application handed over and that have never been sent.
+    pub unsent: ByteCount,
     /// The pacing rate.
     pub pacing_rate: Rate,
     /// Largest datagram sent at present.
@@ -284,7 +286,8 @@ impl Conn {
                 Event::Stream(StreamEvent::Writable { id }) => self.streams.on_writable(id),
                 Event::Stream(StreamEvent::Finished { id }) => self.streams.on_finished(id),
                 Event::Stream(StreamEvent::Stopped { id, error_code }) => {
-                    self.streams.on_stopped(id, error_code.into_inner());
+                    self.streams
+                        .on_stopped(id, error_code.into_inner(), &mut self.quic);
                 }
                 Event::HandshakeDataReady | Event::DatagramReceived | Event::DatagramsUnblocked => {
                 }
@@ -352,6 +355,9 @@ impl Conn {
                 );
                 let sent = self.poll_quic(now, WINDOW_OPEN, datagrams, buf);
                 if sent.is_none() {
+                    if self.streams.unsent() > 0 {
+                        self.sender.count_open_gate_stall();
+                    }
                     self.wants_gate = false;
                     self.sender.on_nothing_to_send(now);
                 }
@@ -400,6 +406,7 @@ impl Conn {
         }
         self.last_sent_at = sent_at;
         let mut elicits = false;
+        let mut is_mtu_probe = false;
         for event in &self.collected.events {
             match event {
                 TapEvent::StreamSent { id, end, length } => {
@@ -408,6 +415,7 @@ impl Conn {
                 }
                 TapEvent::Sent(sent) => {
                     elicits |= sent.is_ack_eliciting;
+                    is_mtu_probe |= self.sender.is_mtu_probe(sent);
                     if sent.space == Space::Data {
                         self.overhead = u64::from(sent.header_length) + TAG_LENGTH;
                         if sent.has_ack {
@@ -418,7 +426,7 @@ impl Conn {
                 _ => {}
             }
         }
-        let is_pto_probe = self.is_probing && elicits && window == WINDOW_CLOSED;
+        let is_pto_probe = self.is_probing && elicits && !is_mtu_probe && window == WINDOW_CLOSED;
         if is_pto_probe && !self.has_counted_pto {
             self.has_counted_pto = true;
             self.sender.on_pto(sent_at);
@@ -548,6 +556,7 @@ impl Conn {
             state: controller.state().as_str(),
             window: controller.window(),
             in_flight: self.sender.in_flight(),
+            unsent: self.streams.waiting(),
             pacing_rate: self.sender.pacing_rate(),
             datagram_size: self.sender.mtu(),
             smoothed_rtt: self.sender.rtt().smoothed(),

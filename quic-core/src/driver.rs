@@ -490,7 +490,12 @@ impl Driver {
             // All of them: one may belong to a future that is gone.
             wake_all(&mut self.accept_waiters);
         }
-        self.mark_ready(key);
+        if self.conns[key].is_drained {
+            // Nothing more will leave, so no poll would come by to clear it away.
+            self.after_poll(now, key);
+        } else {
+            self.mark_ready(key);
+        }
     }
 
     /// Carries messages between quinn-proto's connection and its endpoint until both are silent.

@@ -22,6 +22,7 @@ mod driver;
 mod error;
 mod frame;
 pub mod h3_adapter;
+pub mod h3_guard;
 mod handles;
 mod ledger;
 mod log;

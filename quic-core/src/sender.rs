@@ -55,6 +55,9 @@ pub struct SenderStats {
     pub persistent_congestions: u64,
     /// Datagrams that left while the gate was closed, so that an acknowledgement could go with them.
     pub ack_exemptions: u64,
+    /// Times at which the gate was open, stream data was there, and quinn-proto sent nothing: its own
+    /// pacer, or its limit towards an unvalidated address, got in between.
+    pub open_gate_stalls: u64,
     /// Times at which the ledger's bytes in flight differed from quinn-proto's own; 0 unless a
     /// packet's frames mean something else to quinn-proto than to the tap.
     pub in_flight_mismatches: u64,
@@ -179,6 +182,10 @@ impl Sender {
         self.stats.ack_exemptions += 1;
     }
 
+    pub(crate) fn count_open_gate_stall(&mut self) {
+        self.stats.open_gate_stalls += 1;
+    }
+
     /// The gate was open and nothing was left to send.
     pub(crate) fn on_nothing_to_send(&mut self, now: Timestamp) {
         if !self.is_idle {
@@ -217,8 +224,7 @@ impl Sender {
         for event in &tapped.events {
             match *event {
                 TapEvent::Sent(ref sent) => {
-                    let is_mtu_probe =
-                        sent.is_ping_only && u64::from(sent.length) > self.mtu.as_u64();
+                    let is_mtu_probe = self.is_mtu_probe(sent);
                     self.has_mtu_probe |= is_mtu_probe;
                     if counted_size(event) > ByteCount::ZERO {
                         burst += self.enter(sent_at, sent, context, is_mtu_probe);
@@ -235,6 +241,8 @@ impl Sender {
             }
         }
         if burst == ByteCount::ZERO {
+            // Nobody need ever acknowledge these, and one who only receives sends nothing else.
+            self.ledger.prune(sent_at, 3 * self.pto());
             return;
         }
         let rate = self.pacing_rate();
@@ -453,6 +461,11 @@ impl Sender {
     /// quinn-proto counted another lost MTU probe.
     pub(crate) fn on_mtu_probe_lost(&mut self, now: Timestamp) {
         self.ledger.on_mtu_probe_lost(now);
+    }
+
+    /// Whether the packet asks whether the path carries it (RFC 9000 section 14.4).
+    pub(crate) fn is_mtu_probe(&self, sent: &SentPacket) -> bool {
+        sent.is_ping_only && u64::from(sent.length) > self.mtu.as_u64()
     }
 
     /// Whether MTU discovery is in use on this path.

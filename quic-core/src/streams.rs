@@ -46,6 +46,8 @@ struct SendSide {
     sent_to: u64,
     is_active: bool,
     is_blocked: bool,
+    /// No handle names the stream any more.
+    is_abandoned: bool,
     finish: Finish,
     stopped: Option<u64>,
     writer: Option<Waker>,
@@ -148,10 +150,11 @@ impl Streams {
         {
             self.reset(id, code, quic);
         }
-        if let Some(side) = self.send.get(&id)
-            && matches!(side.finish, Finish::Reset | Finish::Acknowledged)
-        {
-            self.send.remove(&id);
+        if let Some(side) = self.send.get_mut(&id) {
+            side.is_abandoned = true;
+            if matches!(side.finish, Finish::Reset | Finish::Acknowledged) {
+                self.send.remove(&id);
+            }
         }
     }
 
@@ -192,6 +195,11 @@ impl Streams {
     /// Whether anything is queued here that the gate could let go.
     pub(crate) fn has_queued(&self) -> bool {
         !self.active.is_empty()
+    }
+
+    /// Bytes that wait to be sent for the first time, here and in quinn-proto.
+    pub(crate) fn waiting(&self) -> ByteCount {
+        ByteCount::new(self.queued as u64 + self.unsent)
     }
 
     /// Bytes that quinn-proto holds and has never sent.
@@ -283,13 +291,16 @@ impl Streams {
         }
     }
 
-    pub(crate) fn on_stopped(&mut self, id: StreamId, code: u64) {
+    /// The peer reads no further: answered with a reset of the same code (RFC 9000 section 3.5), or
+    /// the stream would stay for ever, its credit with it.
+    pub(crate) fn on_stopped(&mut self, id: StreamId, code: u64, quic: &mut Connection) {
+        self.reset(id, code, quic);
         if let Some(side) = self.send.get_mut(&id) {
             side.stopped = Some(code);
-            self.queued -= side.queued;
-            side.queued = 0;
-            side.queue.clear();
             side.wake();
+            if side.is_abandoned {
+                self.send.remove(&id);
+            }
         }
     }
 
@@ -359,10 +370,8 @@ impl SendSide {
                     } else {
                         let _ = front.split_to(bytes);
                     }
-                    if bytes < wanted {
-                        self.is_blocked = true;
-                        break;
-                    }
+                    // If it took less than offered, a limit was reached. quinn-proto promises an event
+                    // only to a write that it refuses whole, and that is the next one.
                 }
                 Err(_) => {
                     // Blocked by flow control, or stopped: an event will say which.

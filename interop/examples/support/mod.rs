@@ -7,20 +7,20 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The present instant.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-pub fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// What this process has used of the processors so far, in user and system mode together. Other
 /// processes of a busy machine do not count, unlike in real time.
-pub fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The middle value; of an even number, the mean of the two in the middle. Zero of none.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -32,6 +32,6 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// An error of any kind as one of a line of text.
-pub fn text(error: impl std::fmt::Display) -> io::Error {
+pub(crate) fn text(error: impl std::fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
 }

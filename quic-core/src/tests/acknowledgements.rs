@@ -2,8 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, Write},
-    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,7 +11,7 @@ use serde_json::Value;
 use units::{ByteCount, Rate, Timestamp};
 
 use super::{
-    Faults, config,
+    Faults, Memory, config,
     network::{CLIENT, Net, SERVER},
     percent, shared, wide_open,
 };
@@ -21,34 +19,6 @@ use crate::{config::EndpointConfig, handles::Connection};
 
 /// RFC 9000 section 13.2.1's limit, and what the driver may add.
 const ACK_LIMIT_MS: f64 = 25.0 + 2.0;
-
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("unpoisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Memory {
-    /// The records of the log in order, without its header.
-    fn records(&self) -> Vec<Value> {
-        let bytes = self.0.lock().expect("unpoisoned");
-        let text = std::str::from_utf8(&bytes).expect("text");
-        let records = text.split('\u{1e}').map(str::trim);
-        records
-            .filter(|record| !record.is_empty())
-            .skip(1)
-            .map(|record| serde_json::from_str(record).expect("JSON"))
-            .collect()
-    }
-}
 
 /// Writes without end; ends with the connection.
 async fn pour(connection: Connection) {
@@ -68,10 +38,9 @@ async fn drink(connection: Connection) {
 fn pour_both_ways(algorithm: &Algorithm, faults: Faults) -> [(Vec<Value>, u64); 2] {
     let logs = [Memory::default(), Memory::default()];
     let configured = |side: usize| {
-        let log = logs[side].clone();
         EndpointConfig {
             algorithm: algorithm.clone(),
-            log: Some(Arc::new(move |_| Some(Box::new(log.clone())))),
+            log: Some(logs[side].factory()),
             // No flow-control frames, which would wait at the gate like data.
             ..wide_open(config(side as u64 + 1))
         }
@@ -123,7 +92,9 @@ fn ack_delays(records: &[Value]) -> Vec<f64> {
         let frames = record["data"]["frames"].as_array();
         frames.is_some_and(|frames| frames.iter().any(|frame| frame["frame_type"] == "stream"))
     };
-    let first = records.iter().position(|record| is_application_data(&record));
+    let first = records
+        .iter()
+        .position(|record| is_application_data(&record));
     for record in &records[first.expect("application data")..] {
         let data = &record["data"];
         if data["header"]["packet_type"] != "1RTT" {

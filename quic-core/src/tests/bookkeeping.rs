@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cc::Algorithm;
+use serde_json::Value;
 use units::{ByteCount, Timestamp};
 
 use super::{
-    Faults, config,
+    Faults, Memory, config,
     network::{CLIENT, Net, SERVER},
     pattern, percent,
 };
@@ -37,7 +38,10 @@ async fn send_pattern(mut stream: SendStream, salt: u64, length: u64) {
     while offset < length {
         let piece = (1 + (offset * 7_919) % 9_000).min(length - offset);
         let data = pattern(salt, offset, ByteCount::new(piece).as_usize());
-        stream.write_chunk(Bytes::from(data)).await.expect("a write");
+        stream
+            .write_chunk(Bytes::from(data))
+            .await
+            .expect("a write");
         offset += piece;
     }
     stream.finish().expect("an end");
@@ -134,6 +138,7 @@ fn play(seed: u64, set: impl Fn(&mut EndpointConfig)) -> [SenderStats; 2] {
         };
         assert_eq!(books.in_flight_mismatches, 0, "seed {seed}, side {side}");
         assert_eq!(books.loss_mismatches, 0, "seed {seed}, side {side}");
+        assert_eq!(books.open_gate_stalls, 0, "seed {seed}, side {side}");
         books
     });
     let connection = held.lock().expect("unpoisoned").take();
@@ -154,7 +159,6 @@ fn play_all(set: impl Fn(&mut EndpointConfig)) {
         }
     }
     // That there was something to compare.
-    eprintln!("{total:?}");
     assert!(total.loss_events > 1_500, "{total:?}");
     assert!(total.packets_lost > 2_000, "{total:?}");
     assert!(total.spurious_losses > 300, "{total:?}");
@@ -172,4 +176,38 @@ fn the_books_agree_with_quinn_proto_in_every_event_under_new_reno_with_mtu_disco
         config.algorithm = Algorithm::NewReno;
         config.has_mtu_discovery = true;
     });
+}
+
+/// RFC 9000 section 14.4: the search for a larger MTU goes on after an idle time too, and what starts
+/// it then is a timer; but its probes answer no lost packet.
+#[test]
+fn a_probe_for_a_larger_mtu_is_never_taken_for_a_timeout_probe() {
+    let log = Memory::default();
+    let client = EndpointConfig {
+        has_mtu_discovery: true,
+        keep_alive: Some(Duration::from_secs(20)),
+        log: Some(log.factory()),
+        ..config(1)
+    };
+    let mut net = Net::new(1, Faults::NONE, client, config(2));
+    net.path_mtu = 1_300;
+    let connection = net.connect();
+    // quinn-proto searches again after ten minutes.
+    net.pass(Duration::from_secs(700));
+    let size = connection.stats().datagram_size.as_u64();
+    assert!((1_260..=1_300).contains(&size), "{size}");
+    assert_eq!(connection.stats().sender.in_flight_mismatches, 0);
+    connection.close(0, b"");
+    net.pass(Duration::from_secs(60));
+
+    let records = log.records();
+    let probes: Vec<_> = records
+        .iter()
+        .filter(|record| record["data"]["is_mtu_probe_packet"] == true)
+        .collect();
+    let is_late = |record: &&&Value| record["time"].as_f64().is_some_and(|ms| ms > 600_000.0);
+    assert!(probes.iter().any(|record| is_late(&record)), "{probes:?}");
+    for probe in probes {
+        assert!(probe["data"]["trigger"].is_null(), "{probe}");
+    }
 }

@@ -69,7 +69,9 @@ fn compare_every_event(burst: usize) {
     for seed in 0..40 {
         let mut pair = Pair::new(seed, lossy_and_reordering(), burst);
         let limit = Timestamp::from_secs(60);
-        pair.run(limit, |pair| pair.sides.iter().all(|side| side.is_connected));
+        pair.run(limit, |pair| {
+            pair.sides.iter().all(|side| side.is_connected)
+        });
         for side in [CLIENT, SERVER] {
             pair.sides[side].window = 40 * DATAGRAM + 1;
             pair.write(side, 500_000);

@@ -12,13 +12,18 @@ mod measurements;
 mod network;
 mod raw;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use netsim::RandomStream;
+use serde_json::Value;
 use units::{ByteCount, Fraction};
 
 use crate::{
-    config::{ClientConfig, EndpointConfig, ServerConfig},
+    config::{ClientConfig, EndpointConfig, LogFactory, ServerConfig},
     tls::{self, ServerTls, TlsOptions, Trust},
 };
 
@@ -75,7 +80,11 @@ impl Faults {
         if chance.chance(self.loss) {
             return Vec::new();
         }
-        let copies = if chance.chance(self.duplication) { 2 } else { 1 };
+        let copies = if chance.chance(self.duplication) {
+            2
+        } else {
+            1
+        };
         (0..copies)
             .map(|_| {
                 let late = u64::try_from(self.lateness.as_nanos()).expect("a short time");
@@ -108,6 +117,40 @@ fn wide_open(mut config: EndpointConfig) -> EndpointConfig {
     config
 }
 
-fn shared<T>(value: T) -> Arc<std::sync::Mutex<T>> {
-    Arc::new(std::sync::Mutex::new(value))
+/// A log in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("unpoisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn factory(&self) -> LogFactory {
+        let memory = self.clone();
+        Arc::new(move |_| Some(Box::new(memory.clone())))
+    }
+
+    /// The records of the log in order, without its header.
+    fn records(&self) -> Vec<Value> {
+        let bytes = self.0.lock().expect("unpoisoned");
+        let text = std::str::from_utf8(&bytes).expect("text");
+        let records = text.split('\u{1e}').map(str::trim);
+        records
+            .filter(|record| !record.is_empty())
+            .skip(1)
+            .map(|record| serde_json::from_str(record).expect("JSON"))
+            .collect()
+    }
+}
+
+fn shared<T>(value: T) -> Arc<Mutex<T>> {
+    Arc::new(Mutex::new(value))
 }

@@ -41,9 +41,8 @@ pub(super) struct Net {
     pub(super) faults: Faults,
     chance: RandomStream,
     tasks: Vec<(Task, Arc<Flag>)>,
-    /// Datagrams to be dropped, counted from 0 per sender.
-    pub(super) scripted_losses: [Vec<u64>; 2],
-    pub(super) sent_count: [u64; 2],
+    /// Larger datagrams are dropped.
+    pub(super) path_mtu: usize,
     buffer: Vec<u8>,
 }
 
@@ -97,8 +96,7 @@ impl Net {
             faults,
             chance: RandomStreams::new(seed).stream("network"),
             tasks: Vec::new(),
-            scripted_losses: [const { Vec::new() }; 2],
-            sent_count: [0; 2],
+            path_mtu: usize::MAX,
             buffer: Vec::new(),
         }
     }
@@ -208,9 +206,7 @@ impl Net {
         };
         let size = transmit.segment_size.unwrap_or(transmit.size);
         for datagram in self.buffer[..transmit.size].chunks(size) {
-            let number = self.sent_count[from];
-            self.sent_count[from] += 1;
-            if self.scripted_losses[from].contains(&number) {
+            if datagram.len() > self.path_mtu {
                 continue;
             }
             for delay in self.faults.fates(&mut self.chance) {

@@ -109,7 +109,9 @@ impl Pair {
     pub(super) fn connected(seed: u64) -> Self {
         let mut pair = Self::new(seed, Faults::NONE, 1);
         let limit = Timestamp::from_secs(2);
-        pair.run(limit, |pair| pair.sides.iter().all(|side| side.is_connected));
+        pair.run(limit, |pair| {
+            pair.sides.iter().all(|side| side.is_connected)
+        });
         assert!(pair.sides.iter().all(|side| side.is_connected));
         pair.run(limit, |_| false);
         for side in &pair.sides {
@@ -162,9 +164,7 @@ impl Pair {
     pub(super) fn transmit(&mut self, from: usize) -> Option<usize> {
         let side = &mut self.sides[from];
         let quic = side.quic.as_mut()?;
-        let sent_at = self
-            .now
-            .max(side.last_sent_at + Duration::from_nanos(1));
+        let sent_at = self.now.max(side.last_sent_at + Duration::from_nanos(1));
         let now = self.clock.instant(sent_at);
         let how = how(side.window);
         let (buffer, burst) = (&mut side.buffer, side.burst);
@@ -222,7 +222,9 @@ impl Pair {
         let now = self.clock.instant(self.now);
         let side = &mut self.sides[at];
         let lost = side.lost();
-        let Some(quic) = side.quic.as_mut() else { return };
+        let Some(quic) = side.quic.as_mut() else {
+            return;
+        };
         if quic.poll_timeout().is_some_and(|due| due <= now) {
             collect(&mut side.collected, how(side.window), || {
                 quic.handle_timeout(now);

@@ -1,15 +1,10 @@
 //! Two endpoints and a link between them, in virtual time: the fixture of the full-stack tests.
 
-#![expect(
-    dead_code,
-    reason = "each test binary uses its own part of the fixture"
-)]
-
 use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -19,7 +14,7 @@ use cc::Algorithm;
 use netsim::{Change, Pipe, PipeConfig, RandomStreams};
 use quic_core::{
     ClientConfig, Connection, ConnectionStats, Endpoint, EndpointConfig, ServerConfig,
-    tls::{self, ServerTls, TlsOptions, Trust},
+    tls::{self, KeyKind, ServerTls, TlsOptions, Trust},
     virt::{Datagram, NodeId, PipeId, World},
 };
 use units::{ByteCount, Fraction, Rate, Timestamp};
@@ -33,7 +28,6 @@ pub(crate) struct Net {
     pub(crate) client: Endpoint,
     pub(crate) server: Endpoint,
     pub(crate) server_address: SocketAddr,
-    pub(crate) client_node: NodeId,
     pub(crate) server_node: NodeId,
     pub(crate) forward: PipeId,
     pub(crate) reverse: PipeId,
@@ -48,8 +42,60 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) loss: Fraction,
     pub(crate) changes: Vec<(Timestamp, Change)>,
+    /// What the client offers; the server knows [`ALPN`] only.
+    pub(crate) client_alpn: &'static [u8],
+    /// Whether the client trusts the server's certificate.
+    pub(crate) is_trusted: bool,
     pub(crate) server: EndpointConfig,
     pub(crate) client: EndpointConfig,
+}
+
+impl Net {
+    /// Connects, and runs until both sides have the connection.
+    pub(crate) fn connected(&mut self) -> [Connection; 2] {
+        let accepted = Arc::new(Mutex::new(None));
+        let (server, keep) = (self.server.clone(), accepted.clone());
+        self.world.spawn(async move {
+            let connection = server.accept().await;
+            *keep.lock().expect("unpoisoned") = connection;
+        });
+        let client = self.connect();
+        let limit = self.world.now() + Duration::from_secs(5);
+        self.world
+            .run(limit, || accepted.lock().expect("unpoisoned").is_some());
+        let server = accepted.lock().expect("unpoisoned").take();
+        [client, server.expect("a connection")]
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        self.client
+            .connect(self.server_address, "localhost")
+            .expect("a connection")
+    }
+
+    /// Runs a task to its end, and returns what it found; `None` if it did not end by `limit`.
+    pub(crate) fn finish<T: Send + 'static>(
+        &mut self,
+        limit: Timestamp,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let result = Arc::new(Mutex::new(None));
+        let keep = result.clone();
+        self.world.spawn(async move {
+            let value = task.await;
+            *keep.lock().expect("unpoisoned") = Some(value);
+        });
+        self.world
+            .run(limit, || result.lock().expect("unpoisoned").is_some());
+        let value = result.lock().expect("unpoisoned").take();
+        value
+    }
+
+    /// Runs for `span`.
+    pub(crate) fn pass(&mut self, span: Duration) {
+        let end = self.world.now() + span;
+        self.world.run(end, || false);
+    }
 }
 
 impl Setup {
@@ -62,6 +108,8 @@ impl Setup {
             seed: 1,
             loss: Fraction::ZERO,
             changes: Vec::new(),
+            client_alpn: ALPN,
+            is_trusted: true,
             server: endpoint(1),
             client: endpoint(2),
         }
@@ -89,9 +137,14 @@ impl Setup {
         let identity = ServerTls::generate_for_tests(&[]).expect("a certificate");
         let options = TlsOptions::virtual_time();
         let server_tls = tls::server_config(&identity, &[ALPN], &options).expect("TLS");
+        let trusted = if self.is_trusted {
+            identity.chain().to_vec()
+        } else {
+            let stranger = ServerTls::generate(&[], KeyKind::Ed25519).expect("a certificate");
+            stranger.chain().to_vec()
+        };
         let client_tls =
-            tls::client_config(&Trust::CaDer(identity.chain().to_vec()), &[ALPN], &options)
-                .expect("TLS");
+            tls::client_config(&Trust::CaDer(trusted), &[self.client_alpn], &options).expect("TLS");
         self.server.algorithm = self.algorithm.clone();
         self.client.algorithm = self.algorithm.clone();
         self.server.seed = Some(self.seed * 2);
@@ -122,7 +175,6 @@ impl Setup {
             client,
             server,
             server_address,
-            client_node,
             server_node,
             forward,
             reverse,
@@ -212,18 +264,4 @@ async fn answer(connection: Connection, size: u64, outcome: Arc<Mutex<Outcome>>)
     }
     connection.closed().await;
     outcome.lock().expect("unpoisoned").server = Some(connection.stats());
-}
-
-/// Counts what an observer saw.
-#[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, value: u64) {
-        self.0.fetch_add(value, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }

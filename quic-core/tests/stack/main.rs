@@ -1,0 +1,8 @@
+//! The whole stack in virtual time, through its public interface: two endpoints and a link.
+
+mod common;
+mod determinism;
+mod endings;
+mod pacing;
+mod streams;
+mod transfer;
