@@ -18,7 +18,6 @@ impl Clock {
     /// Fixes the zero at the present instant.
     #[expect(
         clippy::disallowed_methods,
-        clippy::new_without_default,
         reason = "the only reading of the clock; its value never reaches anything simulated"
     )]
     pub(crate) fn new() -> Self {

@@ -582,3 +582,24 @@ pub(crate) struct Milestones {
 
 /// Every AEAD of TLS 1.3 has a 16-byte tag (RFC 9001 section 5.3).
 const TAG_LENGTH: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_received_number_is_new_once_in_whatever_order_it_comes() {
+        let mut received = Received::default();
+        let numbers = [
+            0, 3, 1, 3, 0, 2, 130, 2, 3, 129, 129, 1_000, 872, 873, 873, 871,
+        ];
+        let new = numbers.map(|number| received.insert(number));
+        let expected = [
+            true, true, true, false, false, true, // 0, 3, 1; 3 and 0 again; 2
+            true, false, false, true, false, // 130; 2 is beyond the window, 3 is known; 129
+            true, false, true, false,
+            false, // 1000; 872 is beyond; 873 is its edge; 871 is beyond
+        ];
+        assert_eq!(new, expected);
+    }
+}

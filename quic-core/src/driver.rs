@@ -193,7 +193,8 @@ impl Driver {
         };
         let endpoint = &mut self.endpoint;
         let result = collect(&mut tapped, how, || {
-            endpoint.accept(incoming, instant, buf, None)
+            let accepted = endpoint.accept(incoming, instant, buf, None);
+            accepted.map_err(Box::new)
         });
         match result {
             Ok((handle, quic)) => {

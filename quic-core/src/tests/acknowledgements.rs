@@ -35,11 +35,11 @@ async fn drink(connection: Connection) {
 
 /// Both sides send all the time as `algorithm` lets them, for ten seconds; the logs and the number of
 /// exemptions of each.
-fn pour_both_ways(algorithm: &Algorithm, faults: Faults) -> [(Vec<Value>, u64); 2] {
+fn pour_both_ways(algorithm: Algorithm, faults: Faults) -> [(Vec<Value>, u64); 2] {
     let logs = [Memory::default(), Memory::default()];
     let configured = |side: usize| {
         EndpointConfig {
-            algorithm: algorithm.clone(),
+            algorithm,
             log: Some(logs[side].factory()),
             // No flow-control frames, which would wait at the gate like data.
             ..wide_open(config(side as u64 + 1))
@@ -136,7 +136,7 @@ fn ack_delays(records: &[Value]) -> Vec<f64> {
 }
 
 #[track_caller]
-fn expect_timely_acks(algorithm: &Algorithm, faults: Faults, least_exemptions: u64) {
+fn expect_timely_acks(algorithm: Algorithm, faults: Faults, least_exemptions: u64) {
     for (records, exemptions) in pour_both_ways(algorithm, faults) {
         let delays = ack_delays(&records);
         assert!(delays.len() > 50, "{} packets", delays.len());
@@ -162,14 +162,14 @@ fn lossy(delay: Duration) -> Faults {
 #[test]
 fn acknowledgements_leave_in_time_while_the_window_is_full() {
     let algorithm = fixed(Rate::from_mbps(10), ByteCount::new(4_800));
-    expect_timely_acks(&algorithm, lossy(Duration::from_millis(200)), 3);
+    expect_timely_acks(algorithm, lossy(Duration::from_millis(200)), 3);
 }
 
 /// Each datagram waits 150 ms for its predecessor's share of the rate.
 #[test]
 fn acknowledgements_leave_in_time_while_pacing_holds_data_back() {
     let algorithm = fixed(Rate::from_kbps(64), ByteCount::mb(1));
-    expect_timely_acks(&algorithm, lossy(Duration::from_millis(10)), 5);
+    expect_timely_acks(algorithm, lossy(Duration::from_millis(10)), 5);
 }
 
 /// Late datagrams elicit immediate acknowledgements (RFC 9000 section 13.2.1).
@@ -183,7 +183,7 @@ fn acknowledgements_of_reordered_packets_leave_in_time() {
             duplication: percent(10),
             ..lossy(Duration::from_millis(50))
         };
-        expect_timely_acks(&algorithm, faults, 1);
+        expect_timely_acks(algorithm, faults, 1);
     }
 }
 
@@ -193,8 +193,8 @@ fn acknowledgements_of_reordered_packets_leave_in_time() {
 fn late_binding_alone_lets_acknowledgements_leave_on_a_clean_path() {
     for rate in [Rate::from_kbps(64), Rate::from_mbps(10)] {
         let algorithm = fixed(rate, ByteCount::new(4_800));
-        expect_timely_acks(&algorithm, Faults::NONE, 0);
-        for (_, exemptions) in pour_both_ways(&algorithm, Faults::NONE) {
+        expect_timely_acks(algorithm, Faults::NONE, 0);
+        for (_, exemptions) in pour_both_ways(algorithm, Faults::NONE) {
             assert_eq!(exemptions, 0);
         }
     }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     config::EndpointConfig,
+    conn::ConnectionStats,
     handles::{Connection, RecvStream, SendStream},
     sender::SenderStats,
 };
@@ -127,6 +128,16 @@ fn play(seed: u64, set: impl Fn(&mut EndpointConfig)) -> [SenderStats; 2] {
             let path = conn.quic_and_streams().0.stats().path;
             assert_eq!(stats.in_flight, ByteCount::ZERO, "seed {seed}, side {side}");
             assert_eq!(
+                stats.smoothed_rtt,
+                Some(path.rtt),
+                "seed {seed}, side {side}"
+            );
+            assert_eq!(
+                stats.min_rtt,
+                Some(path.min_rtt),
+                "seed {seed}, side {side}"
+            );
+            assert_eq!(
                 stats.sender.bytes_lost.as_u64(),
                 path.lost_bytes,
                 "seed {seed}, side {side}"
@@ -176,6 +187,95 @@ fn the_books_agree_with_quinn_proto_in_every_event_under_new_reno_with_mtu_disco
         config.algorithm = Algorithm::NewReno;
         config.has_mtu_discovery = true;
     });
+}
+
+/// A transfer from the server to the client, with whatever `disturb` does to it every 50 ms; the
+/// server's figures at its end.
+fn download(mut net: Net, disturb: impl Fn(&mut Net)) -> ConnectionStats {
+    let server = net.server.clone();
+    net.spawn(async move {
+        let connection = server.accept().await.expect("a connection");
+        let stream = connection.open_uni().await.expect("a stream");
+        send_pattern(stream, 1, 5 * BULK).await;
+        connection.closed().await;
+    });
+    let is_done = super::shared(false);
+    let (connection, done) = (net.connect(), is_done.clone());
+    let client = connection.clone();
+    net.spawn(async move {
+        let stream = client.accept_uni().await.expect("a stream");
+        expect_pattern(stream, 1, 5 * BULK).await;
+        *done.lock().expect("unpoisoned") = true;
+        client.closed().await;
+    });
+    while !*is_done.lock().expect("unpoisoned") {
+        net.pass(Duration::from_millis(50));
+        disturb(&mut net);
+        assert!(net.now() < Timestamp::from_secs(60), "it does not end");
+    }
+    net.pass(Duration::from_secs(5));
+    let now = net.now();
+    let stats = net.each(SERVER, |conn| conn.stats(now));
+    assert_eq!(stats[0].in_flight, ByteCount::ZERO);
+    assert_eq!(stats[0].sender.loss_mismatches, 0);
+    connection.close(0, b"");
+    let end = net.now() + Duration::from_secs(40);
+    assert!(net.run(end));
+    stats[0].clone()
+}
+
+#[test]
+fn congestion_marks_shrink_the_window_without_a_loss() {
+    let mut net = Net::new(1, Faults::NONE, config(1), config(2));
+    net.marking = percent(2);
+    let stats = download(net, |_| {});
+    assert_eq!(stats.sender.packets_lost, 0);
+    assert_eq!(stats.sender.in_flight_mismatches, 0);
+    // 1250 datagrams, of which 25 are marked, mostly in round trips of their own.
+    assert!(stats.sender.recoveries >= 5, "{stats:?}");
+}
+
+/// RFC 9001 section 6: keys that replace one another discard no packets.
+#[test]
+fn key_updates_leave_the_books_alone() {
+    let net = Net::new(1, hostile(), config(1), config(2));
+    let stats = download(net, |net| {
+        net.each(SERVER, |conn| conn.quic_and_streams().0.force_key_update());
+    });
+    assert!(stats.sender.packets_lost > 20, "{stats:?}");
+    assert_eq!(stats.sender.in_flight_mismatches, 0);
+}
+
+/// RFC 9000 section 14.3: a path that no longer carries what it carried before.
+#[test]
+fn a_path_whose_mtu_shrinks_is_survived() {
+    let discovering = |seed| EndpointConfig {
+        has_mtu_discovery: true,
+        ..config(seed)
+    };
+    let net = Net::new(1, Faults::NONE, discovering(1), discovering(2));
+    let stats = download(net, |net| {
+        let now = net.now();
+        let sizes = net.each(SERVER, |conn| conn.stats(now).datagram_size);
+        if sizes[0] == ByteCount::new(1_452) {
+            net.path_mtu = 1_250;
+        }
+    });
+    assert!(stats.datagram_size <= ByteCount::new(1_250), "{stats:?}");
+    assert_eq!(stats.sender.in_flight_mismatches, 0);
+}
+
+/// RFC 9000 section 9.3.3: a NAT gives the client another port. quinn-proto starts a new path with
+/// nothing in flight, and the books follow it.
+#[test]
+fn a_client_whose_port_changes_keeps_its_transfer() {
+    let net = Net::new(1, Faults::NONE, config(1), config(2));
+    let stats = download(net, |net| {
+        if net.now() == Timestamp::from_millis(150) {
+            net.client_port += 1;
+        }
+    });
+    assert!(stats.sender.in_flight_mismatches > 0, "{stats:?}");
 }
 
 /// RFC 9000 section 14.4: the search for a larger MTU goes on after an idle time too, and what starts

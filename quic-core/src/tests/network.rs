@@ -16,7 +16,7 @@ use std::{
 use bytes::BytesMut;
 use netsim::{EventHeap, RandomStream, RandomStreams};
 use quinn_proto::EcnCodepoint;
-use units::Timestamp;
+use units::{Fraction, Timestamp};
 
 use super::{Faults, tls_pair};
 use crate::{
@@ -43,6 +43,10 @@ pub(super) struct Net {
     tasks: Vec<(Task, Arc<Flag>)>,
     /// Larger datagrams are dropped.
     pub(super) path_mtu: usize,
+    /// Marks each ECN-capable datagram with this chance (RFC 3168 section 5).
+    pub(super) marking: Fraction,
+    /// What the server sees the client come from; changes as a NAT changes its mind.
+    pub(super) client_port: u16,
     buffer: Vec<u8>,
 }
 
@@ -97,6 +101,8 @@ impl Net {
             chance: RandomStreams::new(seed).stream("network"),
             tasks: Vec::new(),
             path_mtu: usize::MAX,
+            marking: Fraction::ZERO,
+            client_port: PORT,
             buffer: Vec::new(),
         }
     }
@@ -156,7 +162,10 @@ impl Net {
                 return false;
             }
             while let Some((_, letter)) = self.wire.pop_due(now) {
-                let from = address(1 - letter.to);
+                let mut from = address(1 - letter.to);
+                if letter.to == SERVER {
+                    from.set_port(self.client_port);
+                }
                 self.drivers[letter.to].lock().handle_datagram(
                     now,
                     from,
@@ -204,6 +213,10 @@ impl Net {
         let Some(transmit) = transmit else {
             return false;
         };
+        if from == SERVER && transmit.destination.port() != self.client_port {
+            // To an address that the NAT has given up.
+            return true;
+        }
         let size = transmit.segment_size.unwrap_or(transmit.size);
         for datagram in self.buffer[..transmit.size].chunks(size) {
             if datagram.len() > self.path_mtu {
@@ -212,7 +225,10 @@ impl Net {
             for delay in self.faults.fates(&mut self.chance) {
                 let letter = Letter {
                     to: 1 - from,
-                    ecn: transmit.ecn,
+                    ecn: match transmit.ecn {
+                        Some(_) if self.chance.chance(self.marking) => Some(EcnCodepoint::Ce),
+                        unmarked => unmarked,
+                    },
                     data: BytesMut::from(datagram),
                 };
                 self.wire.push(now + delay, letter);
@@ -224,5 +240,7 @@ impl Net {
 
 fn address(side: usize) -> SocketAddr {
     let host = if side == CLIENT { 2 } else { 1 };
-    SocketAddr::from(([10, 0, 0, host], 443))
+    SocketAddr::from(([10, 0, 0, host], PORT))
 }
+
+const PORT: u16 = 443;

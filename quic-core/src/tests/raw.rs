@@ -206,9 +206,9 @@ impl Pair {
                 assert!(side.quic.is_none(), "only one connection is made");
                 let (endpoint, buffer) = (&mut side.endpoint, &mut side.buffer);
                 let (handle, quic) = collect(&mut side.collected, how, || {
-                    endpoint.accept(incoming, now, buffer, None)
+                    let accepted = endpoint.accept(incoming, now, buffer, None);
+                    accepted.map_err(|error| error.cause)
                 })
-                .map_err(|error| error.cause)
                 .expect("an acceptable connection");
                 side.handle = Some(handle);
                 side.quic = Some(quic);

@@ -87,8 +87,7 @@ impl Net {
         });
         self.world
             .run(limit, || result.lock().expect("unpoisoned").is_some());
-        let value = result.lock().expect("unpoisoned").take();
-        value
+        result.lock().expect("unpoisoned").take()
     }
 
     /// Runs for `span`.
@@ -145,8 +144,8 @@ impl Setup {
         };
         let client_tls =
             tls::client_config(&Trust::CaDer(trusted), &[self.client_alpn], &options).expect("TLS");
-        self.server.algorithm = self.algorithm.clone();
-        self.client.algorithm = self.algorithm.clone();
+        self.server.algorithm = self.algorithm;
+        self.client.algorithm = self.algorithm;
         self.server.seed = Some(self.seed * 2);
         self.client.seed = Some(self.seed * 2 + 1);
         let server_address: SocketAddr = ([10, 0, 0, 1], 443).into();
@@ -233,8 +232,7 @@ pub(crate) fn download(net: &mut Net, size: u64, limit: Timestamp) -> Outcome {
     // Let the close travel, so that the server's last figures are there.
     let end = net.world.now() + Duration::from_secs(1);
     net.world.run(end, || false);
-    let outcome = outcome.lock().expect("unpoisoned").clone();
-    outcome
+    outcome.lock().expect("unpoisoned").clone()
 }
 
 fn serve(net: &mut Net, size: u64, outcome: Arc<Mutex<Outcome>>) {

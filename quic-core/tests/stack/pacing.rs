@@ -173,6 +173,27 @@ fn expect_no_burst_above_the_quantum(bursts: &[Burst], rate: Rate) {
     }
 }
 
+/// Forty milliseconds a round trip: more than a window never leaves in one, and hardly less.
+#[test]
+fn the_window_bounds_what_a_round_trip_carries() {
+    let window = ByteCount::new(20 * DATAGRAM);
+    let rate = Rate::from_mbps(80);
+    let mut net = Setup::new(Algorithm::Fixed(FixedConfig { rate, window })).build();
+    let departures = Departures::of_the_server(&mut net);
+    let end = Timestamp::from_secs(6);
+    download(&mut net, 20_000_000, end);
+    let mut sent = 0;
+    for round in 0..100 {
+        let from = Timestamp::from_secs(1) + Duration::from_millis(40) * round;
+        let bursts = departures.between(from, from + Duration::from_millis(40));
+        let bytes: u64 = bursts.iter().map(|burst| burst.bytes).sum();
+        // An acknowledgement of the client's flow control may be among them.
+        assert!(bytes <= window.as_u64() + 100, "{bytes} in round {round}");
+        sent += bytes;
+    }
+    assert!(sent > 90 * window.as_u64(), "{sent}");
+}
+
 /// Whatever controller is in charge, quinn-proto's own pacer never holds data back.
 #[test]
 fn the_pacer_of_quinn_proto_never_waits() {
