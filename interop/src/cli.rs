@@ -1,10 +1,10 @@
 //! The commands `run` and `list`: their flags, what they print, and their exit status.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use netsim::OutputRecord;
 use units::format_duration;
 
 use crate::play::Player;
+use crate::plot::Plot;
 use crate::report::Report;
 use crate::runner::{Plan, play_all};
 use crate::scenario::{self, BUILT_IN, Scenario};
@@ -28,6 +29,7 @@ use crate::text::wrap;
         tidegate run min-cwnd-trap\n  \
         tidegate run min-cwnd-trap --cc cubic --seed 17 --qlog traces\n  \
         tidegate run fct-ladder --seeds 3 --json results.json\n  \
+        tidegate run min-cwnd-trap --seeds 1 --plot trap.svg\n  \
         tidegate run my-scenario.toml --cc newreno,cubic,fixed:10Mbit/s\n  \
         tidegate run min-cwnd-trap --real\n\n\
         Exit status: 0 every expectation met, 1 some expectation not met, 2 error."
@@ -63,6 +65,11 @@ pub struct RunArgs {
     /// Write all results as JSON to this file, or to standard output if it is "-"
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Draw the first seed of every controller and write the picture as SVG to this file, or to
+    /// standard output if it is "-"; of several downloads the largest is drawn
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
 
     /// Write qlog of every run below this directory
     #[arg(long, value_name = "DIR")]
@@ -186,6 +193,14 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
     let scenario = scenario::find(&args.scenario).map_err(|error| error.to_string())?;
     let plan = plan_of(args, &scenario, player.is_real());
     let total = plan.run_count();
+    // Before the runs, which may take minutes.
+    let json = args.json.as_deref().map(Target::open).transpose()?;
+    let plot = args.plot.as_deref().map(Target::open).transpose()?;
+    let on_stdout = [&json, &plot].into_iter().flatten();
+    let on_stdout = on_stdout.filter(|target| target.is_stdout()).count();
+    if on_stdout > 1 {
+        return Err("only one of --json and --plot can go to standard output".to_owned());
+    }
     let groups = {
         let mut progress = Progress::new(&scenario.name, total, streams);
         let groups = play_all(&plan, player, &mut |done| progress.show(done));
@@ -198,26 +213,78 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
         is_real: player.is_real(),
         limit: plan.limit,
     };
-    let is_json_on_stdout = args
-        .json
-        .as_ref()
-        .is_some_and(|path| path.as_os_str() == "-");
     let text = report.text();
-    if is_json_on_stdout {
+    if on_stdout > 0 {
         print(streams.err, &text, "standard error")?;
     } else {
         print(streams.out, &text, "standard output")?;
     }
-    if let Some(path) = &args.json {
+    if let Some(target) = json {
         let json = report.json().map_err(|error| error.to_string())?;
-        if is_json_on_stdout {
-            print(streams.out, &json, "standard output")?;
-        } else {
-            fs::write(path, json)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        }
+        target.write(streams, &json)?;
+    }
+    if let Some(target) = plot {
+        let plot = Plot::of(&scenario, &groups, player.is_real());
+        target.write(streams, &plot.svg())?;
     }
     Ok(report.is_met())
+}
+
+/// Where results go after the runs: a file, or standard output for "-".
+///
+/// A file is opened beforehand to find out whether it can be written. What it holds stays until
+/// then, and one that was made here goes away again if nothing comes to be written.
+struct Target<'a> {
+    path: &'a Path,
+    is_new: bool,
+}
+
+impl<'a> Target<'a> {
+    fn open(path: &'a Path) -> Result<Self, String> {
+        let mut target = Self {
+            path,
+            is_new: false,
+        };
+        // Pipes and devices are left alone: to open them may mean something to their other end.
+        let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        if target.is_stdout() || is_special {
+            return Ok(target);
+        }
+        let is_there = path.exists();
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| target.problem(&error))?;
+        target.is_new = !is_there;
+        Ok(target)
+    }
+
+    fn write(mut self, streams: &mut Streams<'_>, text: &str) -> Result<(), String> {
+        if self.is_stdout() {
+            return print(streams.out, text, "standard output");
+        }
+        self.is_new = false;
+        fs::write(self.path, text).map_err(|error| self.problem(&error))
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    fn problem(&self, error: &io::Error) -> String {
+        format!("cannot write {}: {error}", self.path.display())
+    }
+}
+
+impl Drop for Target<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            // An empty file that stays behind does no harm.
+            let _ = fs::remove_file(self.path);
+        }
+    }
 }
 
 fn plan_of<'a>(args: &RunArgs, scenario: &'a Scenario, is_real: bool) -> Plan<'a> {

@@ -5,19 +5,20 @@
 //!                       |                       |
 //!                       |                    record --> results
 //!                       v                                  |
-//!                     expect (bands) <---------------------+--> stats --> report (table, JSON)
+//!                     expect (bands) <---------------------+--> stats --> report (table, JSON), plot
 //! ```
 //!
 //! - [`scenario`]: the files: link, phases, downloads, bands;
 //! - [`play`]: the seam: one run in, one [`record::Recording`] out;
 //! - [`results`], [`stats`], [`expect`]: what a run showed, over seeds, against the bands;
 //! - [`runner`]: all runs over all cores, in an order that does not depend on them;
-//! - [`report`], [`cli`]: what the user sees;
+//! - [`report`], [`plot`], [`cli`]: what the user sees;
 //! - [`relay`]: the link between real sockets.
 
 pub mod cli;
 pub mod expect;
 pub mod play;
+pub mod plot;
 pub mod record;
 pub mod relay;
 pub mod report;

@@ -24,7 +24,7 @@ pub const BUCKET: Duration = OutputRecord::BUCKET;
 /// A quantity over time, as finely as a picture can show it: what was seen of it in each slot.
 ///
 /// Slots begin at [`BUCKET`]. A run that needs more than [`Track::MAX_SLOTS`] of them gets slots
-/// twice as long, again and again, so a track never takes more than 64 kB.
+/// twice as long, again and again, so a track never takes more than 128 kB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Track {
     slot_ns: u64,
@@ -71,10 +71,10 @@ impl Track {
 
     /// The slots in which there was a value, in order: when each begins, and what was seen.
     pub fn slots(&self) -> impl Iterator<Item = (Timestamp, Seen)> {
-        let starts = (0_u64..).map(|index| Timestamp::from_nanos(index * self.slot_ns));
-        starts
-            .zip(&self.slots)
-            .filter_map(|(start, seen)| Some((start, (*seen)?)))
+        let slots = self.slots.iter().zip(0_u64..);
+        slots.filter_map(|(seen, index)| {
+            Some((Timestamp::from_nanos(index * self.slot_ns), (*seen)?))
+        })
     }
 
     /// How long a slot is.
@@ -83,7 +83,7 @@ impl Track {
         Duration::from_nanos(self.slot_ns)
     }
 
-    /// Makes one slot of every two. At most 44 times, when the slots reach the end of time.
+    /// Makes one slot of every two. After 30 times the slots reach to the end of time.
     fn widen(&mut self) {
         self.slot_ns *= 2;
         self.slots = self

@@ -77,7 +77,8 @@ pub struct RunResult {
     pub reverse: LinkCounts,
     /// Bytes of the download read by the application in each 100 ms from the beginning.
     pub app_bytes_per_100_ms: Vec<u64>,
-    /// What a picture shows; not part of the JSON document.
+    /// What a picture shows: empty for all but the first seed of a plan, to bound its memory, and
+    /// not part of the JSON document.
     #[serde(skip)]
     pub tracks: Tracks,
     /// How well real time was kept; only over real sockets.
@@ -329,7 +330,13 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
             .collect(),
         tracks: recording.tracks,
         real: recording.real,
-        outcome: recording.outcome,
+        outcome: match (request.case.download, recording.outcome) {
+            // It lasted its time, but a link that carries nothing completes nothing.
+            (Download::Duration(_), Outcome::Completed) if app_bytes == 0 => {
+                Outcome::Failed("not one byte of the download arrived".to_owned())
+            }
+            (_, outcome) => outcome,
+        },
     }
 }
 

@@ -20,6 +20,7 @@ use cc::Algorithm;
 
 use crate::expect::{Conditions, Judgement, Verdict, judge};
 use crate::play::{PlayError, PlayRequest, Player};
+use crate::record::Tracks;
 use crate::results::{RunResult, summarise};
 use crate::scenario::{Case, Scenario};
 
@@ -224,7 +225,13 @@ fn play_one(plan: &Plan<'_>, player: &dyn Player, run: &Run<'_>) -> Result<RunRe
     // The player keeps nothing between runs that a broken one could spoil: every run has its own
     // network, endpoints and controller.
     match catch_unwind(AssertUnwindSafe(|| player.play(&request))) {
-        Ok(Ok(recording)) => Ok(summarise(&request, recording)),
+        Ok(Ok(recording)) => {
+            let mut result = summarise(&request, recording);
+            if plan.seeds.first() != Some(&run.seed) {
+                result.tracks = Tracks::default();
+            }
+            Ok(result)
+        }
         Ok(Err(problem)) => Err(RunError::Play {
             run: name(),
             problem,
