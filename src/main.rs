@@ -78,7 +78,10 @@ fn in_one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+    for tip in rest
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("tip: "))
+    {
         line.push_str("; ");
         line.push_str(tip);
     }

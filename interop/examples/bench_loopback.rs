@@ -40,6 +40,7 @@ use crate::support::{cpu_time, median, now, text};
 
 mod support;
 
+/// As quic-core's defaults, whatever they become.
 const STREAM_WINDOW: ByteCount = ByteCount::mib(8);
 const WINDOW: ByteCount = ByteCount::mib(16);
 /// What quic-core's host asks the system for; quinn's sockets get it too.
@@ -158,8 +159,8 @@ fn compare(arguments: &Arguments) -> io::Result<()> {
         arguments.size,
         spelling(&arguments.runtime)
     );
-    println!("stream window {STREAM_WINDOW}, connection and send window {WINDOW}; datagrams of");
-    println!("1200 B, probing up to 1452 B; 2 MiB of socket buffer each way\n");
+    println!("stream window 8 MiB, connection and send window 16 MiB; datagrams of 1200 B,");
+    println!("probing up to 1452 B; 2 MiB of socket buffer each way\n");
     println!(
         "{:<14} {:>7} {:>15} {:>14} {:>14} {:>7}",
         "", "", "CPU s", "server MB", "client MB", "packets"

@@ -1,7 +1,7 @@
 //! Prints how much faster than real time the whole stack runs in virtual time.
 //!
 //! ```text
-//! cargo run --release -p interop --example bench_virtual
+//! cargo run --release -p interop --example bench_virtual [-- newreno,cubic]
 //! ```
 //!
 //! One HTTP/3 download of 100 MB with full TLS over 100 Mbit/s, 40 ms and a queue of one
@@ -39,6 +39,9 @@ const REPEATS: usize = 5;
 const WANTED: f64 = 25.0;
 
 fn main() -> io::Result<()> {
+    let names = std::env::args().nth(1);
+    let names = names.as_deref().unwrap_or("newreno,cubic");
+    let algorithms = Algorithm::parse_list(names).map_err(text)?;
     println!("{SIZE} over HTTP/3 with TLS, {RATE}, 40 ms, 1 BDP queue, {DATAGRAM} datagrams,");
     println!("one thread, median of {REPEATS}; wanted: ratio of at least {WANTED}\n");
     println!(
@@ -54,8 +57,8 @@ fn main() -> io::Result<()> {
         "log MB"
     );
     let tls = Tls::new()?;
-    for name in ["newreno", "cubic"] {
-        let algorithm: Algorithm = name.parse().map_err(text)?;
+    for algorithm in algorithms {
+        let name = algorithm.to_string();
         for has_log in [false, true] {
             let runs = (0..REPEATS)
                 .map(|_| play(&tls, algorithm, has_log))

@@ -443,7 +443,10 @@ fn wrong_flags_are_refused_with_what_is_allowed() {
             ["run", "x", "--seed", "one"],
             "allowed is a whole number from 0 to 18446744073709551615",
         ),
-        (["run", "x", "--jobs", "0"], "allowed is a whole number above 0"),
+        (
+            ["run", "x", "--jobs", "0"],
+            "allowed is a whole number above 0",
+        ),
     ] {
         let error = RunCommand::try_parse_from(words).err().expect("refused");
         let message = error.to_string();

@@ -1,0 +1,433 @@
+//! The program as a user meets it: exit status, one line per error, results on standard output.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// What a run of the program left.
+struct Ended {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn tidegate(words: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    // The width of a terminal is no part of these tests.
+    command.args(words).env_remove("COLUMNS");
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the program starts");
+    Ended {
+        status: status.code(),
+        out: String::from_utf8(stdout).expect("text"),
+        err: String::from_utf8(stderr).expect("text"),
+    }
+}
+
+/// An empty directory for one test.
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    if path.exists() {
+        fs::remove_dir_all(&path).expect("emptied");
+    }
+    fs::create_dir_all(&path).expect("made");
+    path
+}
+
+/// A file that plays in a blink, with one text replaced.
+fn scenario(folder: &Path, old: &str, new: &str) -> String {
+    const TEXT: &str = "name = \"small\"\n\
+        about = \"Does a small download complete?\"\n\
+        limit = \"10 s\"\n\
+        seeds = 2\n\
+        controllers = [\"newreno\", \"cubic\"]\n\
+        [link]\n\
+        rate = \"10 Mbit/s\"\n\
+        rtt = \"20 ms\"\n\
+        queue = \"1 BDP\"\n\
+        [download]\n\
+        size = \"50 kB\"\n\
+        [expect.all]\n\
+        completion = { of = \"every\", max = \"500 ms\" }\n";
+    assert_eq!(TEXT.matches(old).count(), 1, "{old:?} occurs once");
+    let path = folder.join("small.toml");
+    fs::write(&path, TEXT.replacen(old, new, 1)).expect("written");
+    path.to_str().expect("text").to_owned()
+}
+
+/// The command is refused: status 2, nothing on standard output, one line on standard error that
+/// holds each of these texts.
+#[track_caller]
+fn refuses(words: &[&str], texts: &[&str]) {
+    let ended = tidegate(words);
+    let lines: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(lines.len(), 1, "{words:?}: {}", ended.err);
+    assert!(lines[0].starts_with("error: "), "{}", ended.err);
+    for text in texts {
+        assert!(ended.err.contains(text), "{text:?} in {}", ended.err);
+    }
+    assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    assert_eq!(ended.status, Some(2), "{words:?}");
+    assert_eq!(ended.out, "", "{words:?}");
+}
+
+#[test]
+fn an_unknown_scenario_is_answered_with_the_nearest_and_all() {
+    for command in ["run", "list"] {
+        refuses(
+            &[command, "min-cwnd-trp"],
+            &[
+                "no scenario \"min-cwnd-trp\", did you mean \"min-cwnd-trap\"?",
+                "there are min-cwnd-trap, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step",
+            ],
+        );
+    }
+    refuses(&["run", "xyz"], &["no scenario \"xyz\"; there are"]);
+}
+
+#[test]
+fn an_unreadable_file_is_named() {
+    let folder = folder("unreadable");
+    let missing = folder.join("missing.toml");
+    let missing = missing.to_str().expect("text");
+    refuses(
+        &["run", missing],
+        &[missing, "cannot be read: No such file"],
+    );
+    let binary = folder.join("binary.toml");
+    fs::write(&binary, [0xff, 0xfe, 0]).expect("written");
+    let binary = binary.to_str().expect("text");
+    refuses(&["run", binary], &[binary, "it is not text in UTF-8"]);
+    let folder = folder.to_str().expect("text");
+    refuses(&["run", folder], &[folder, "cannot be read: "]);
+}
+
+#[test]
+fn a_mistake_in_a_file_is_answered_with_line_key_and_what_is_allowed() {
+    for (test, old, new, line, texts) in [
+        (
+            "misspelt",
+            "queue",
+            "queu",
+            9,
+            [
+                "link.queu: unknown key",
+                "allowed are rate, rtt, queue, loss",
+            ],
+        ),
+        (
+            "range",
+            "20 ms",
+            "90 s",
+            8,
+            ["link.rtt: 90 s is out of range", "allowed is 0 s to 60 s"],
+        ),
+        (
+            "unit",
+            "10 Mbit/s",
+            "10 MB",
+            7,
+            ["link.rate: \"10 MB\"", "Mbit/s"],
+        ),
+        (
+            "no-unit",
+            "20 ms",
+            "20",
+            8,
+            ["link.rtt: \"20\": the unit is missing", "ms"],
+        ),
+        (
+            "controller",
+            "\"cubic\"",
+            "\"vegas\"",
+            5,
+            [
+                "\"vegas\": unknown controller",
+                "allowed are newreno, cubic",
+            ],
+        ),
+        ("syntax", "size = ", "size ", 11, ["is not valid TOML", ""]),
+    ] {
+        let path = scenario(&folder(test), old, new);
+        refuses(
+            &["run", &path],
+            &[&format!("{path}:{line}: "), texts[0], texts[1]],
+        );
+    }
+}
+
+#[test]
+fn a_wrong_flag_is_answered_with_what_is_allowed() {
+    let trap = "min-cwnd-trap";
+    for (words, texts) in [
+        (
+            vec!["run", trap, "--cc", "vegas"],
+            ["--cc <LIST>", "allowed are newreno, cubic, fixed:RATE"],
+        ),
+        (
+            vec!["run", trap, "--cc", "fixed:10"],
+            ["--cc <LIST>", "Mbit/s"],
+        ),
+        (
+            vec!["run", trap, "--seeds", "0"],
+            ["'0' for '--seeds <N>'", "a whole number from 1 to 100000"],
+        ),
+        (
+            vec!["run", trap, "--seeds", "-1"],
+            ["'-1' for '--seeds <N>'", "a whole number from 1 to 100000"],
+        ),
+        (
+            vec!["run", trap, "--seeds", "many"],
+            [
+                "'many' for '--seeds <N>'",
+                "a whole number from 1 to 100000",
+            ],
+        ),
+        (
+            vec!["run", trap, "--seed", "1.5"],
+            ["'1.5' for '--seed <S>'", "a whole number from 0 to"],
+        ),
+        (
+            vec!["run", trap, "--seeds", "3", "--seed", "1"],
+            ["'--seeds <N>'", "cannot be used with '--seed <S>'"],
+        ),
+        (
+            vec!["run", trap, "--jobs", "0"],
+            ["'0' for '--jobs <N>'", "a whole number above 0"],
+        ),
+        (
+            vec!["run", trap, "--limit", "10"],
+            ["'10' for '--limit <TIME>'", "the unit is missing"],
+        ),
+        (
+            vec!["run", trap, "--limit", "2 h"],
+            ["'2 h' for '--limit <TIME>'", "up to 3600 s"],
+        ),
+        (
+            vec!["run", trap, "--sed", "4"],
+            ["unexpected argument '--sed'", "--seed"],
+        ),
+        (
+            vec!["run", trap, "--frobnicate"],
+            [
+                "unexpected argument '--frobnicate'",
+                "allowed are --cc, --seeds, --seed, --limit",
+            ],
+        ),
+        (
+            vec!["run", trap, "other"],
+            ["unexpected argument 'other'", ""],
+        ),
+        (
+            vec!["run"],
+            ["required arguments were not provided", "<SCENARIO>"],
+        ),
+        (
+            vec!["play", trap],
+            [
+                "unrecognized subcommand 'play'",
+                "allowed are run, list, serve, get",
+            ],
+        ),
+    ] {
+        refuses(&words, &texts);
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error() {
+    let folder = folder("unwritable");
+    let path = scenario(&folder, "seeds = 2", "seeds = 1");
+    let json = folder.join("no/such/folder.json");
+    let ended = tidegate(&["run", &path, "--json", json.to_str().expect("text")]);
+    assert_eq!(ended.status, Some(2));
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(
+        ended.err.starts_with("error: cannot write "),
+        "{}",
+        ended.err
+    );
+    let ended = tidegate(&["run", &path, "--qlog", &path]);
+    assert_eq!(ended.status, Some(2));
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(
+        ended
+            .err
+            .starts_with("error: cannot make the qlog directory "),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn the_status_is_0_when_everything_is_met_and_1_when_something_is_not() {
+    let folder = folder("status");
+    let ended = tidegate(&["run", &scenario(&folder, "seeds = 2", "seeds = 3")]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert!(
+        ended.out.contains("\nEvery expectation is met.\n"),
+        "{}",
+        ended.out
+    );
+    let ended = tidegate(&["run", &scenario(&folder, "500 ms", "5 ms")]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(1), ""));
+    assert!(
+        ended.out.contains("\n2 expectations are not met.\n"),
+        "{}",
+        ended.out
+    );
+    assert!(
+        ended.out.contains("MISSED  newreno: completion"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn the_table_fits_the_terminal_and_holds_no_progress() {
+    let ended = tidegate(&["run", "min-cwnd-trap", "--seeds", "2"]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(too_wide(&ended.out), Vec::<&str>::new());
+    assert!(!ended.out.contains('\r'), "{:?}", ended.out);
+    for row in ["newreno      2/2", "cubic        2/2"] {
+        assert!(ended.out.contains(row), "{}", ended.out);
+    }
+}
+
+#[test]
+fn the_list_fits_the_terminal_and_prints_files_that_play() {
+    let ended = tidegate(&["list"]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(too_wide(&ended.out), Vec::<&str>::new());
+    for name in [
+        "min-cwnd-trap ",
+        "clean-20m-40ms ",
+        "fct-ladder ",
+        "rand-loss-1pct ",
+        "rate-step ",
+    ] {
+        assert!(
+            ended.out.lines().any(|line| line.starts_with(name)),
+            "{name}"
+        );
+    }
+    let ended = tidegate(&["list", "fct-ladder"]);
+    let path = folder("list").join("copy.toml");
+    fs::write(&path, ended.out).expect("written");
+    let path = path.to_str().expect("text");
+    let ended = tidegate(&["run", path, "--seeds", "1", "--cc", "cubic"]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn json_on_standard_output_is_one_document_with_a_version() {
+    let path = scenario(&folder("json"), "seeds = 2", "seeds = 1");
+    let ended = tidegate(&["run", &path, "--seed", "1", "--json", "-"]);
+    assert_eq!(ended.status, Some(0));
+    let document: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON, all of it");
+    assert_eq!(document["version"], 1);
+    assert_eq!(document["scenario"], "small");
+    assert_eq!(document["is_met"], true);
+    assert_eq!(document["groups"][1]["controller"], "cubic");
+    assert_eq!(document["groups"][1]["runs"][0]["outcome"], "completed");
+    assert_eq!(document["groups"][1]["runs"][0]["app_bytes"], 50_000);
+    assert!(ended.err.starts_with("small: "), "the table goes elsewhere");
+    assert!(!ended.err.contains('\r'), "{:?}", ended.err);
+}
+
+#[test]
+fn two_processes_write_the_same_logs_to_the_byte() {
+    let folder = folder("processes");
+    let play = |name: &str, jobs: &str| {
+        let path = folder.join(name);
+        let text = path.to_str().expect("text");
+        let words = [
+            "run",
+            "min-cwnd-trap",
+            "--seeds",
+            "2",
+            "--jobs",
+            jobs,
+            "--qlog",
+            text,
+        ];
+        let ended = tidegate(&words);
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+        let mut logs = Vec::new();
+        for run in fs::read_dir(path).expect("made") {
+            let run = run.expect("an entry").path();
+            for log in fs::read_dir(&run).expect("made") {
+                let log = log.expect("an entry").path();
+                let name = log
+                    .strip_prefix(folder.join(name))
+                    .expect("below")
+                    .to_owned();
+                logs.push((name, fs::read(&log).expect("readable")));
+            }
+        }
+        logs.sort();
+        (ended.out, logs)
+    };
+    let (first_table, first) = play("first", "1");
+    let (second_table, second) = play("second", "3");
+    assert_eq!(first_table, second_table);
+    assert_eq!(first.len(), 2 * 2 * 2, "controllers, seeds, sides");
+    for ((first_name, first), (second_name, second)) in first.iter().zip(&second) {
+        assert_eq!(first_name, second_name);
+        assert!(first == second, "{} differs", first_name.display());
+    }
+}
+
+#[test]
+fn help_has_examples_and_fits_the_terminal() {
+    for command in ["run", "list", "serve", "get"] {
+        let ended = tidegate(&[command, "--help"]);
+        assert_eq!(
+            (ended.status, ended.err.as_str()),
+            (Some(0), ""),
+            "{command}"
+        );
+        assert!(
+            ended.out.contains("\nExamples:\n"),
+            "{command}: {}",
+            ended.out
+        );
+        let example = format!("\n  tidegate {command}");
+        assert!(ended.out.contains(&example), "{command}: {}", ended.out);
+        assert_eq!(too_wide(&ended.out), Vec::<&str>::new(), "{command}");
+    }
+    let ended = tidegate(&["--help"]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert_eq!(too_wide(&ended.out), Vec::<&str>::new());
+    let ended = tidegate(&["--version"]);
+    assert_eq!(ended.status, Some(0));
+    assert_eq!(
+        ended.out,
+        format!("tidegate {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+/// Without any word the help is shown, as an error.
+#[test]
+fn nothing_at_all_is_answered_with_the_help() {
+    let ended = tidegate(&[]);
+    assert_eq!((ended.status, ended.out.as_str()), (Some(2), ""));
+    for command in ["run", "list", "serve", "get"] {
+        assert!(
+            ended.err.contains(&format!("\n  {command} ")),
+            "{}",
+            ended.err
+        );
+    }
+}
+
+fn too_wide(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter(|line| line.chars().count() > 80)
+        .collect()
+}
