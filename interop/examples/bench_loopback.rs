@@ -19,7 +19,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use quic_core::{ClientConfig, EndpointConfig, ServerConfig, h3_adapter, net};
 use socket2::{Domain, Protocol, Socket, Type};
 use units::ByteCount;
 
-use crate::support::{cpu_time, median, now, text};
+use crate::support::{cpu_time, exit_code, median, now, text};
 
 mod support;
 
@@ -102,15 +102,18 @@ fn spelling(choice: &impl ValueEnum) -> String {
         .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn main() -> io::Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    exit_code(run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> io::Result<()> {
     match (arguments.role, arguments.only) {
         (Some(role), Some(stack)) => runtime(arguments.runtime)?.block_on(async {
-            tokio::time::timeout(RUN_LIMIT, play(&arguments, stack, role))
+            tokio::time::timeout(RUN_LIMIT, play(arguments, stack, role))
                 .await
                 .unwrap_or_else(|_| Err(text(format!("not done within {RUN_LIMIT:?}"))))
         }),
-        _ => compare(&arguments),
+        _ => compare(arguments),
     }
 }
 

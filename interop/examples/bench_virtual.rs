@@ -13,6 +13,7 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use quic_core::virt::{Datagram, World};
 use quic_core::{ClientConfig, EndpointConfig, LogFactory, ServerConfig, h3_adapter};
 use units::{ByteCount, QueueLimit, Rate, Timestamp};
 
-use crate::support::{cpu_time, median, now, text};
+use crate::support::{cpu_time, exit_code, median, now, text};
 
 mod support;
 
@@ -38,7 +39,11 @@ const REPEATS: usize = 5;
 /// Virtual time over real time: what the project wants at least.
 const WANTED: f64 = 25.0;
 
-fn main() -> io::Result<()> {
+fn main() -> ExitCode {
+    exit_code(run())
+}
+
+fn run() -> io::Result<()> {
     let names = std::env::args().nth(1);
     let names = names.as_deref().unwrap_or("newreno,cubic");
     let algorithms = Algorithm::parse_list(names).map_err(text)?;
@@ -78,7 +83,7 @@ fn main() -> io::Result<()> {
         }
     }
     println!("\nReal time, ratio and packets/s suffer from whatever else the machine does;");
-    println!("CPU ratio and ns/packet are from processor time and hardly do.");
+    println!("CPU ratio and ns/packet are from processor time and suffer less.");
     Ok(())
 }
 

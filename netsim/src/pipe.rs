@@ -165,6 +165,19 @@ impl<T> Pipe<T> {
         inside.into_iter().chain(delivery).min()
     }
 
+    /// When [`Self::advance`] next has something to deliver, at the earliest, if no packet arrives.
+    ///
+    /// Not before the packet that propagates first, since packets never overtake each other; so a
+    /// caller that only waits for deliveries may sleep over what happens inside, which the next
+    /// arrival or advance makes up for in its own time. `None` if nothing will come out.
+    #[must_use]
+    pub fn next_delivery(&self) -> Option<Timestamp> {
+        match self.propagating.front() {
+            Some(first) => Some(first.deliver_at),
+            None => self.next_inside().map(|(at, _)| at),
+        }
+    }
+
     /// What the pipe has counted so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {

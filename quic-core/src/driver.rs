@@ -13,7 +13,10 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Waker,
     time::Duration,
 };
@@ -55,6 +58,8 @@ pub(crate) struct Driver {
     by_handle: Vec<Option<usize>>,
     timers: BTreeSet<(Timestamp, usize)>,
     ready: VecDeque<usize>,
+    /// Whether `ready` or `responses` has something, for hosts that ask without the lock.
+    work_flag: Arc<AtomicBool>,
     /// Datagrams of no connection: version negotiation, stateless resets, refusals.
     responses: VecDeque<(Transmit, Vec<u8>)>,
     scratch: Vec<u8>,
@@ -125,6 +130,7 @@ impl Driver {
             by_handle: Vec::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
+            work_flag: Arc::new(AtomicBool::new(false)),
             responses: VecDeque::new(),
             scratch: Vec::new(),
             accepted: VecDeque::new(),
@@ -179,6 +185,7 @@ impl Driver {
         if self.responses.len() < MAX_RESPONSES {
             let bytes = buf.get(..transmit.size).unwrap_or(buf).to_vec();
             self.responses.push_back((transmit, bytes));
+            self.work_flag.store(true, Ordering::Release);
         }
     }
 
@@ -247,7 +254,13 @@ impl Driver {
             }
             self.after_poll(now, key);
         }
+        // The loop has emptied both lists.
+        self.work_flag.store(false, Ordering::Release);
         None
+    }
+
+    pub(crate) fn work_flag(&self) -> Arc<AtomicBool> {
+        self.work_flag.clone()
     }
 
     /// When [`Self::handle_timeouts`] is next due.
@@ -532,9 +545,16 @@ impl Driver {
         self.set_timer(key, deadline);
     }
 
+    /// Has the connection looked at by `at`. An earlier look that is already due to come is left to
+    /// come: with every packet the deadline moves a little later, and a spare look per deadline costs
+    /// less than a change of the set per packet.
     fn set_timer(&mut self, key: usize, at: Option<Timestamp>) {
         let conn = &mut self.conns[key];
-        if conn.timer == at {
+        let is_early_enough = match (conn.timer, at) {
+            (Some(old), Some(at)) => old <= at,
+            (old, at) => old == at,
+        };
+        if is_early_enough {
             return;
         }
         if let Some(old) = conn.timer {
@@ -560,6 +580,7 @@ impl Driver {
         if !conn.is_ready && !conn.is_drained {
             conn.is_ready = true;
             self.ready.push_back(key);
+            self.work_flag.store(true, Ordering::Release);
         }
     }
 }

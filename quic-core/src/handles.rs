@@ -11,7 +11,10 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -27,17 +30,29 @@ use crate::{
 };
 
 /// The lock around an endpoint.
-pub(crate) struct Shared(Mutex<Driver>);
+pub(crate) struct Shared {
+    driver: Mutex<Driver>,
+    has_work: Arc<AtomicBool>,
+}
 
 impl Shared {
     pub(crate) fn new(driver: Driver) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(driver)))
+        let has_work = driver.work_flag();
+        Arc::new(Self {
+            driver: Mutex::new(driver),
+            has_work,
+        })
+    }
+
+    /// Whether [`Driver::poll_transmit`] should be called; asks without the lock.
+    pub(crate) fn has_work(&self) -> bool {
+        self.has_work.load(Ordering::Acquire)
     }
 
     /// A panic elsewhere while the lock was held leaves the state as it was between two calls into
     /// quinn-proto; going on is safe.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Driver> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

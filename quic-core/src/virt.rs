@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use netsim::{Packet, Pipe};
 use quinn_proto::EcnCodepoint;
 use units::{ByteCount, Timestamp};
@@ -42,7 +42,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Datagram {
     from: SocketAddr,
-    to: SocketAddr,
+    to: NodeId,
     ecn: Option<EcnCodepoint>,
     data: BytesMut,
 }
@@ -74,8 +74,7 @@ pub struct World {
     now: Arc<AtomicU64>,
     nodes: Vec<Node>,
     pipes: Vec<Pipe<Datagram>>,
-    routes: BTreeMap<(NodeId, SocketAddr), PipeId>,
-    by_address: BTreeMap<SocketAddr, NodeId>,
+    routes: BTreeMap<(NodeId, SocketAddr), (PipeId, NodeId)>,
     executor: Executor,
     timers: TimerQueue,
     observer: Option<Observer>,
@@ -88,6 +87,8 @@ struct Node {
     address: SocketAddr,
     /// How much later than asked for this endpoint's timers fire.
     wake_up_delay: Duration,
+    /// The driver's deadline as of the last time it was driven; nothing else changes it.
+    deadline: Option<Timestamp>,
 }
 
 impl Default for World {
@@ -114,7 +115,6 @@ impl World {
             nodes: Vec::new(),
             pipes: Vec::new(),
             routes: BTreeMap::new(),
-            by_address: BTreeMap::new(),
             executor: Executor::default(),
             timers: TimerQueue {
                 now,
@@ -153,8 +153,8 @@ impl World {
             shared: shared.clone(),
             address,
             wake_up_delay: Duration::ZERO,
+            deadline: None,
         });
-        self.by_address.insert(address, id);
         Ok((id, Endpoint::new(shared)))
     }
 
@@ -167,7 +167,7 @@ impl World {
     /// Sends everything from `from` to `to` through `pipe`. Several routes may share a pipe.
     pub fn route(&mut self, from: NodeId, to: NodeId, pipe: PipeId) {
         let address = self.nodes[to.0].address;
-        self.routes.insert((from, address), pipe);
+        self.routes.insert((from, address), (pipe, to));
     }
 
     /// Lets every timer of `node` fire `delay` late, as on a busy machine.
@@ -213,12 +213,14 @@ impl World {
         loop {
             self.settle();
             if is_done() {
+                self.deliver();
                 return true;
             }
             let Some(next) = self.next_event().filter(|&next| next <= limit) else {
                 // Nothing more within the limit; the pipes' records still end there.
                 if limit < Timestamp::MAX {
                     self.set_now(limit);
+                    self.deliver();
                 }
                 return false;
             };
@@ -233,11 +235,11 @@ impl World {
     }
 
     fn next_event(&self) -> Option<Timestamp> {
-        let pipes = self.pipes.iter().filter_map(Pipe::next_event);
-        let nodes = self.nodes.iter().filter_map(|node| {
-            let deadline = node.shared.lock().next_deadline()?;
-            Some(deadline + node.wake_up_delay)
-        });
+        let pipes = self.pipes.iter().filter_map(Pipe::next_delivery);
+        let nodes = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some(node.deadline? + node.wake_up_delay));
         pipes.chain(nodes).chain(self.timers.next()).min()
     }
 
@@ -258,26 +260,32 @@ impl World {
         let now = self.now();
         let mut has_sent = false;
         loop {
-            let node = &self.nodes[from.0];
-            let mut driver = node.shared.lock();
-            if !driver.has_work() {
+            let node = &mut self.nodes[from.0];
+            if !node.shared.has_work() {
                 return has_sent;
             }
+            let mut driver = node.shared.lock();
             let transmit = driver.poll_transmit(now, &mut self.buffer);
+            let deadline = driver.next_deadline();
             drop(driver);
+            node.deadline = deadline;
             let Some(transmit) = transmit else {
                 return has_sent;
             };
             has_sent = true;
-            // One copy per burst: quinn-proto writes into a `Vec` and reads from a `BytesMut`.
-            let mut burst = BytesMut::from(&self.buffer[..transmit.size]);
+            // quinn-proto writes into a `Vec` and reads from a `BytesMut`; the allocation changes hands.
+            self.buffer.truncate(transmit.size);
+            let burst = Bytes::from(std::mem::take(&mut self.buffer));
+            let mut burst = burst.try_into_mut().unwrap_or_else(|kept| (&*kept).into());
+            let route = self.routes.get(&(from, transmit.destination)).copied();
+            let source = self.nodes[from.0].address;
             let segment = transmit.segment_size.unwrap_or(burst.len()).max(1);
             while !burst.is_empty() {
                 let data = burst.split_to(segment.min(burst.len()));
                 if let Some(observer) = &mut self.observer {
                     observer(now, from, &data);
                 }
-                let Some(pipe) = self.routes.get(&(from, transmit.destination)) else {
+                let Some((pipe, to)) = route else {
                     // No route to there: lost, as on a real network.
                     continue;
                 };
@@ -287,8 +295,8 @@ impl World {
                     Packet {
                         size,
                         payload: Datagram {
-                            from: self.nodes[from.0].address,
-                            to: transmit.destination,
+                            from: source,
+                            to,
                             ecn: transmit.ecn,
                             data,
                         },
@@ -302,32 +310,31 @@ impl World {
         let now = self.now();
         let arrivals = &mut self.arrivals;
         for pipe in &mut self.pipes {
-            if pipe.next_event().is_some_and(|next| next <= now) {
-                pipe.advance(now, &mut |_, packet| arrivals.push(packet.payload));
-            }
+            pipe.advance(now, &mut |_, packet| arrivals.push(packet.payload));
         }
         for datagram in self.arrivals.drain(..) {
-            if let Some(node) = self.by_address.get(&datagram.to) {
-                self.nodes[node.0].shared.lock().handle_datagram(
-                    now,
-                    datagram.from,
-                    None,
-                    datagram.ecn,
-                    datagram.data,
-                );
-            }
+            self.nodes[datagram.to.0].shared.lock().handle_datagram(
+                now,
+                datagram.from,
+                None,
+                datagram.ecn,
+                datagram.data,
+            );
         }
     }
 
     fn fire_timers(&mut self) {
         let now = self.now();
-        for node in &self.nodes {
-            let mut driver = node.shared.lock();
-            if driver
-                .next_deadline()
+        for node in &mut self.nodes {
+            if node
+                .deadline
                 .is_some_and(|at| at + node.wake_up_delay <= now)
             {
+                let mut driver = node.shared.lock();
                 driver.handle_timeouts(now);
+                let deadline = driver.next_deadline();
+                drop(driver);
+                node.deadline = deadline;
             }
         }
         self.timers.fire(now);

@@ -1,6 +1,7 @@
-//! What both benchmarks need: two clocks and a median.
+//! What both benchmarks need: two clocks, a median, and how to end.
 
 use std::io;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -34,4 +35,15 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 /// An error of any kind as one of a line of text.
 pub(crate) fn text(error: impl std::fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
+}
+
+/// Ends a benchmark: 0, or 2 and one line that says what went wrong.
+pub(crate) fn exit_code(outcome: io::Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
