@@ -31,6 +31,7 @@ impl Clock {
         clippy::disallowed_methods,
         reason = "the real host's reading of the clock"
     )]
+    #[cfg(feature = "net")]
     pub(crate) fn now(&self) -> Timestamp {
         self.timestamp(Instant::now())
     }

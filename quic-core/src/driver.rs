@@ -269,10 +269,12 @@ impl Driver {
     }
 
     /// Whether [`Self::poll_transmit`] should be called.
+    #[cfg(feature = "net")]
     pub(crate) fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.responses.is_empty()
     }
 
+    #[cfg(feature = "net")]
     pub(crate) fn set_host_waker(&mut self, waker: &Waker) {
         if !self
             .host_waker
