@@ -1,8 +1,10 @@
-//! Prints what one feedback event costs each controller, in nanoseconds.
+//! Prints what one feedback event costs each controller, in nanoseconds; the bound is 100 (row A30).
 //!
 //! ```text
-//! cargo run --release -p cc --example bench_ack
+//! cargo run --release --manifest-path cc/Cargo.toml --example bench_ack
 //! ```
+//!
+//! Each controller is measured in five passes, of which the fastest is printed: what else the machine does can only add.
 //!
 //! An event acknowledges two packets, as a receiver does that acknowledges every other one, and two more are sent; the
 //! flow is backlogged, loses one packet in 10,000, and has an RTT of 50 ms. The time it takes to build the event is
@@ -19,21 +21,40 @@ const RTT: Duration = Duration::from_millis(50);
 const EVENTS: u64 = 2_000_000;
 const LOSS_EVERY: u64 = 5_000;
 
+const PASSES: usize = 5;
+const BOUND_NS: u32 = 100;
+
+const CONTROLLERS: [&str; 8] = [
+    "newreno",
+    "newreno-hystart",
+    "newreno+prr+abe",
+    "cubic",
+    "cubic-hystart",
+    "cubic+prr",
+    "cubic+prr+abe-fastconv-undo",
+    "fixed:100Mbit/s",
+];
+
 fn main() {
-    println!("{:<16} {:>12} {:>14}", "controller", "ns/event", "window");
-    for name in ["newreno", "cubic", "fixed:100Mbit/s"] {
+    println!("{:<28} {:>9} {:>14}", "controller", "ns/event", "window");
+    for name in CONTROLLERS {
         match name.parse::<Algorithm>() {
-            Ok(algorithm) => {
-                let mut controller = algorithm.build(DATAGRAM);
-                let nanos = measure(controller.as_mut());
-                println!(
-                    "{name:<16} {nanos:>12.1} {:>14}",
-                    controller.window().to_string()
-                );
-            }
+            Ok(algorithm) => run(name, algorithm),
             Err(error) => println!("{error}"),
         }
     }
+}
+
+fn run(name: &str, algorithm: Algorithm) {
+    let mut best = f64::INFINITY;
+    let mut window = ByteCount::ZERO;
+    for _ in 0..PASSES {
+        let mut controller = algorithm.build(DATAGRAM);
+        best = best.min(measure(controller.as_mut()));
+        window = controller.window();
+    }
+    println!("{name:<28} {best:>9.1} {:>14}", window.to_string());
+    println!("VALIDATION A30/{name} {best:.1}ns <={BOUND_NS}ns");
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -55,6 +76,10 @@ fn measure(controller: &mut dyn Controller) -> f64 {
 /// Plays one event at a steady pace of 100,000 a second.
 fn feed(controller: Option<&mut dyn Controller>, rtt: &RttEstimator, number: u64) -> ByteCount {
     let now = Timestamp::from_secs(1) + Duration::from_micros(number * 10);
+    // The flow fills its window, or it would not be let grow and cost less.
+    let in_flight = controller
+        .as_ref()
+        .map_or(DATAGRAM * 100, |controller| controller.window());
     let sent_at = now.saturating_sub(RTT);
     let packet = |packet_number| AckedPacket {
         packet_number,
@@ -75,11 +100,12 @@ fn feed(controller: Option<&mut dyn Controller>, rtt: &RttEstimator, number: u64
     let event = FeedbackEvent {
         acked: &acked,
         lost: if has_loss { &lost } else { &[] },
+        late: &[],
         is_persistent_congestion: false,
         ce_count: 0,
         largest_acked_sent_at: Some(sent_at),
-        in_flight_before: DATAGRAM * 102,
-        in_flight: DATAGRAM * 100,
+        in_flight_before: in_flight + DATAGRAM * 2,
+        in_flight,
         rtt,
         latest_rtt: Some(RTT),
         sample: None,
@@ -94,7 +120,7 @@ fn feed(controller: Option<&mut dyn Controller>, rtt: &RttEstimator, number: u64
     while controller.take_transition().is_some() {}
     let sent = SentEvent {
         bytes: DATAGRAM * 2,
-        in_flight: DATAGRAM * 102,
+        in_flight: in_flight + DATAGRAM * 2,
         is_app_limited: false,
         was_idle: false,
     };

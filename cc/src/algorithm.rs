@@ -10,8 +10,11 @@ use units::{ByteCount, ParseError, Rate};
 
 use crate::controller::Controller;
 use crate::cubic::Cubic;
+#[cfg(feature = "mutants")]
+use crate::faults::Fault;
 use crate::fixed::{Fixed, FixedConfig};
 use crate::new_reno::NewReno;
+use crate::options::{CUBIC_OPTIONS, LossBasedOptions, NEW_RENO_OPTIONS, OptionError};
 
 /// A controller by name, with its settings.
 ///
@@ -24,26 +27,65 @@ use crate::new_reno::NewReno;
 /// assert_eq!(controller.window(), ByteCount::new(12_000));
 /// # Ok::<(), cc::AlgorithmError>(())
 /// ```
+///
+/// Options of a loss-based controller follow its name, each with a `+` or `-`; see [`options`](crate::options):
+///
+/// ```
+/// use cc::Algorithm;
+///
+/// let algorithm: Algorithm = "cubic+prr-hystart".parse()?;
+/// assert_eq!(algorithm.to_string(), "cubic-hystart+prr");
+/// # Ok::<(), cc::AlgorithmError>(())
+/// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// NewReno, RFC 9002 section 7.
-    NewReno,
+    NewReno(LossBasedOptions),
     /// CUBIC, RFC 9438.
-    Cubic,
+    Cubic(LossBasedOptions),
+    /// CUBIC with one thing wrong, for tests.
+    #[cfg(feature = "mutants")]
+    Faulty(Fault, LossBasedOptions),
     /// A fixed rate, for tests and measurements.
     Fixed(FixedConfig),
 }
 
 impl Algorithm {
-    /// What [`FromStr`] takes; words in capitals stand for a value.
+    /// NewReno with the default options.
+    pub const NEW_RENO: Self = Self::NewReno(LossBasedOptions::DEFAULT);
+
+    /// CUBIC with the default options.
+    pub const CUBIC: Self = Self::Cubic(LossBasedOptions::DEFAULT);
+
+    /// What [`FromStr`] takes, without options; words in capitals stand for a value.
+    #[cfg(not(feature = "mutants"))]
     pub const NAMES: &'static [&'static str] = &["newreno", "cubic", "fixed:RATE"];
+
+    /// What [`FromStr`] takes, without options; words in capitals stand for a value.
+    #[cfg(feature = "mutants")]
+    pub const NAMES: &'static [&'static str] = &[
+        "newreno",
+        "cubic",
+        "fixed:RATE",
+        Fault::M1.name(),
+        Fault::M1Clamp.name(),
+        Fault::M2.name(),
+        Fault::M3.name(),
+        Fault::NoShift.name(),
+        Fault::M1Fix.name(),
+    ];
 
     /// Makes a controller for a path with this largest datagram.
     #[must_use]
     pub fn build(&self, max_datagram_size: ByteCount) -> Box<dyn Controller> {
         match *self {
-            Self::NewReno => Box::new(NewReno::new(max_datagram_size)),
-            Self::Cubic => Box::new(Cubic::new(max_datagram_size)),
+            Self::NewReno(options) => Box::new(NewReno::with_options(max_datagram_size, options)),
+            Self::Cubic(options) => Box::new(Cubic::with_options(max_datagram_size, options)),
+            #[cfg(feature = "mutants")]
+            Self::Faulty(fault, options) => {
+                Box::new(Cubic::with_fault(max_datagram_size, options, fault))
+            }
             Self::Fixed(config) => Box::new(Fixed::new(config, max_datagram_size)),
         }
     }
@@ -61,13 +103,12 @@ impl Algorithm {
 impl FromStr for Algorithm {
     type Err = AlgorithmError;
 
-    /// Reads `newreno`, `cubic`, `fixed:10Mbit/s` or, with a window, `fixed:10Mbit/s:64KiB`.
+    /// Reads `newreno`, `cubic`, either with options such as `cubic+prr-hystart`, `fixed:10Mbit/s` or, with a window,
+    /// `fixed:10Mbit/s:64KiB`.
     fn from_str(text: &str) -> Result<Self, AlgorithmError> {
         let text = text.trim();
-        match text {
-            "newreno" => return Ok(Self::NewReno),
-            "cubic" => return Ok(Self::Cubic),
-            _ => {}
+        if let Some((base, options)) = split_options(text) {
+            return base.with_options(text, options);
         }
         let Some(settings) = text.strip_prefix("fixed:") else {
             return Err(AlgorithmError::Unknown(text.to_owned()));
@@ -87,13 +128,87 @@ impl FromStr for Algorithm {
     }
 }
 
+/// Splits a loss-based controller's text into its row of the table and the options; `None` if it is no such text.
+///
+/// Some names begin with others (`cubic-trap-clamp`, `cubic-trap`, `cubic`), so the longest that fits is meant.
+fn split_options(text: &str) -> Option<(Base, &str)> {
+    Base::all()
+        .filter_map(|base| Some((base, text.strip_prefix(base.name)?)))
+        .filter(|(_, rest)| rest.is_empty() || rest.starts_with(['+', '-']))
+        .max_by_key(|(base, _)| base.name.len())
+}
+
+/// A controller that takes options.
+#[derive(Copy, Clone)]
+struct Base {
+    name: &'static str,
+    allowed: &'static [&'static str],
+    kind: Kind,
+}
+
+#[derive(Copy, Clone)]
+enum Kind {
+    NewReno,
+    Cubic,
+    #[cfg(feature = "mutants")]
+    Faulty(Fault),
+}
+
+impl Base {
+    fn all() -> impl Iterator<Item = Self> {
+        let bases = [
+            Self {
+                name: "newreno",
+                allowed: NEW_RENO_OPTIONS,
+                kind: Kind::NewReno,
+            },
+            Self {
+                name: "cubic",
+                allowed: CUBIC_OPTIONS,
+                kind: Kind::Cubic,
+            },
+        ]
+        .into_iter();
+        #[cfg(feature = "mutants")]
+        let bases = bases.chain(Fault::ALL.map(|fault| Self {
+            name: fault.name(),
+            allowed: CUBIC_OPTIONS,
+            kind: Kind::Faulty(fault),
+        }));
+        bases
+    }
+
+    fn with_options(self, text: &str, options: &str) -> Result<Algorithm, AlgorithmError> {
+        let options = LossBasedOptions::parse(options, self.allowed).map_err(|error| {
+            let text = text.to_owned();
+            let allowed = self.allowed;
+            match error {
+                OptionError::Unknown(option) => AlgorithmError::UnknownOption {
+                    text,
+                    option,
+                    allowed,
+                },
+                OptionError::Repeated(option) => AlgorithmError::RepeatedOption { text, option },
+            }
+        })?;
+        Ok(match self.kind {
+            Kind::NewReno => Algorithm::NewReno(options),
+            Kind::Cubic => Algorithm::Cubic(options),
+            #[cfg(feature = "mutants")]
+            Kind::Faulty(fault) => Algorithm::Faulty(fault, options),
+        })
+    }
+}
+
 impl fmt::Display for Algorithm {
     /// Writes what [`FromStr`] reads, without spaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let without_spaces = |text: String| text.replace(' ', "");
         match self {
-            Self::NewReno => f.write_str("newreno"),
-            Self::Cubic => f.write_str("cubic"),
+            Self::NewReno(options) => write!(f, "newreno{options}"),
+            Self::Cubic(options) => write!(f, "cubic{options}"),
+            #[cfg(feature = "mutants")]
+            Self::Faulty(fault, options) => write!(f, "{}{options}", fault.name()),
             Self::Fixed(config) => {
                 write!(f, "fixed:{}", without_spaces(config.rate.to_string()))?;
                 if config.window != FixedConfig::LARGE_WINDOW {
@@ -110,6 +225,22 @@ impl fmt::Display for Algorithm {
 pub enum AlgorithmError {
     /// There is no controller of this name.
     Unknown(String),
+    /// The controller has no option of this name.
+    UnknownOption {
+        /// The whole text.
+        text: String,
+        /// The option.
+        option: String,
+        /// The options there are.
+        allowed: &'static [&'static str],
+    },
+    /// An option is named more than once.
+    RepeatedOption {
+        /// The whole text.
+        text: String,
+        /// The option.
+        option: String,
+    },
     /// A fixed rate of zero would never send anything.
     NoRate(String),
     /// The rate or the window of a fixed-rate controller cannot be read.
@@ -124,6 +255,19 @@ impl fmt::Display for AlgorithmError {
                 "{name:?}: unknown controller; allowed are {}, for example \"fixed:10Mbit/s\"",
                 Algorithm::NAMES.join(", ")
             ),
+            Self::UnknownOption {
+                text,
+                option,
+                allowed,
+            } => write!(
+                f,
+                "{text:?}: unknown option {option:?}; allowed are {}, each once and with + or - before it, for \
+                 example \"cubic+prr-hystart\"",
+                allowed.join(", ")
+            ),
+            Self::RepeatedOption { text, option } => {
+                write!(f, "{text:?}: option {option:?} is given more than once")
+            }
             Self::NoRate(text) => write!(
                 f,
                 "{text:?}: a fixed rate must be above zero, for example \"fixed:10Mbit/s\""
@@ -137,7 +281,10 @@ impl Error for AlgorithmError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Setting(error) => Some(error),
-            Self::Unknown(_) | Self::NoRate(_) => None,
+            Self::Unknown(_)
+            | Self::UnknownOption { .. }
+            | Self::RepeatedOption { .. }
+            | Self::NoRate(_) => None,
         }
     }
 }
@@ -154,7 +301,14 @@ mod tests {
 
     #[test]
     fn every_name_reads_and_writes_itself() {
-        for name in ["newreno", "cubic", "fixed:10Mbit/s", "fixed:64kbit/s:64KiB"] {
+        for name in [
+            "newreno",
+            "cubic",
+            "cubic+prr",
+            "newreno-hystart+abe",
+            "fixed:10Mbit/s",
+            "fixed:64kbit/s:64KiB",
+        ] {
             let algorithm: Algorithm = name.parse().expect(name);
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm), "{name}");
             let controller = algorithm.build(ByteCount::new(1_200));
@@ -171,7 +325,64 @@ mod tests {
         let error = "vegas".parse::<Algorithm>().expect_err("not in the table");
         assert_eq!(
             error.to_string(),
-            "\"vegas\": unknown controller; allowed are newreno, cubic, fixed:RATE, for example \"fixed:10Mbit/s\""
+            format!(
+                "\"vegas\": unknown controller; allowed are {}, for example \"fixed:10Mbit/s\"",
+                Algorithm::NAMES.join(", ")
+            )
+        );
+        for name in ["cubical", "cubic:prr", "+prr", "CUBIC"] {
+            assert_eq!(
+                name.parse::<Algorithm>(),
+                Err(AlgorithmError::Unknown(name.to_owned()))
+            );
+        }
+    }
+
+    #[test]
+    fn options_are_read_and_refused_by_name() {
+        let options = LossBasedOptions {
+            prr: true,
+            hystart: false,
+            ..LossBasedOptions::DEFAULT
+        };
+        assert_eq!("cubic+prr-hystart".parse(), Ok(Algorithm::Cubic(options)));
+        assert_eq!("cubic-prr+hystart".parse(), Ok(Algorithm::CUBIC));
+        let error = |text: &str| text.parse::<Algorithm>().expect_err(text).to_string();
+        assert_eq!(
+            error("newreno+fastconv"),
+            "\"newreno+fastconv\": unknown option \"fastconv\"; allowed are hystart, abe, prr, undo, each once and \
+             with + or - before it, for example \"cubic+prr-hystart\""
+        );
+        assert_eq!(
+            error("cubic+prr+prr"),
+            "\"cubic+prr+prr\": option \"prr\" is given more than once"
+        );
+    }
+
+    #[test]
+    #[cfg(not(feature = "mutants"))]
+    fn a_build_without_mutants_has_none_by_name() {
+        let error = "cubic-trap".parse::<Algorithm>().expect_err("not built");
+        assert!(matches!(error, AlgorithmError::UnknownOption { .. }));
+    }
+
+    #[test]
+    #[cfg(feature = "mutants")]
+    fn a_mutant_is_chosen_by_its_name_and_takes_the_options_of_cubic() {
+        for fault in Fault::ALL {
+            let algorithm = Algorithm::Faulty(fault, LossBasedOptions::DEFAULT);
+            assert_eq!(fault.name().parse(), Ok(algorithm));
+            assert_eq!(algorithm.to_string(), fault.name());
+            let controller = algorithm.build(ByteCount::new(1_200));
+            assert_eq!(controller.name(), fault.name());
+            assert!(Algorithm::NAMES.contains(&fault.name()));
+        }
+        assert_eq!(
+            "cubic-trap-hystart".parse(),
+            Ok(Algorithm::Faulty(
+                Fault::M1,
+                LossBasedOptions::WITHOUT_HYSTART
+            ))
         );
     }
 
@@ -192,7 +403,7 @@ mod tests {
     #[test]
     fn lists_are_read_in_order_and_empty_entries_refused() {
         let list = Algorithm::parse_list("newreno, cubic").expect("both exist");
-        assert_eq!(list, [Algorithm::NewReno, Algorithm::Cubic]);
+        assert_eq!(list, [Algorithm::NEW_RENO, Algorithm::CUBIC]);
         assert!(Algorithm::parse_list("").is_err());
         assert!(Algorithm::parse_list("newreno,,cubic").is_err());
     }

@@ -59,8 +59,17 @@ pub trait Controller: Send {
     /// Returns the largest datagram the controller reckons with.
     fn max_datagram_size(&self) -> ByteCount;
 
-    /// Returns the name of the algorithm, as flags and reports spell it.
+    /// Returns the name of the algorithm, as flags and reports spell it, without options.
     fn name(&self) -> &'static str;
+
+    /// Returns a copy that shares nothing with this controller.
+    fn clone_box(&self) -> Box<dyn Controller>;
+
+    /// Returns what shows whether a deliberate fault has struck; `None` where there is none to have.
+    #[cfg(feature = "mutants")]
+    fn fault_counters(&self) -> Option<crate::faults::FaultCounters> {
+        None
+    }
 }
 
 /// How much sending a quantum covers. One millisecond keeps the wake-ups of a fast flow at a thousand a second.

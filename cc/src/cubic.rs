@@ -17,26 +17,44 @@ use std::time::Duration;
 use units::{ByteCount, Timestamp};
 
 use crate::cubic_curve::CubicCurve;
+#[cfg(feature = "mutants")]
+use crate::faults::Fault;
 use crate::loss_based::{Avoidance, CountedAck, LossBased};
+use crate::options::LossBasedOptions;
 
 /// The CUBIC controller.
 pub type Cubic = LossBased<CubicGrowth>;
 
 impl Cubic {
-    /// Makes a controller in slow start at the initial window, with fast convergence.
+    /// Makes a controller in slow start at the initial window, with the default options.
     #[must_use]
     pub fn new(max_datagram_size: ByteCount) -> Self {
-        Self::with_avoidance(max_datagram_size, CubicGrowth::new())
+        Self::with_options(max_datagram_size, LossBasedOptions::DEFAULT)
     }
 
-    /// Makes one that never gives way to newcomers (RFC 9438 section 4.7 is off). For lone flows.
+    /// Makes one with the options given.
     #[must_use]
-    pub fn without_fast_convergence(max_datagram_size: ByteCount) -> Self {
+    pub fn with_options(max_datagram_size: ByteCount, options: LossBasedOptions) -> Self {
+        let growth = CubicGrowth::new(options.fast_convergence);
+        Self::with_avoidance(max_datagram_size, options, growth)
+    }
+
+    /// Makes one with a fault built in.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with_fault(
+        max_datagram_size: ByteCount,
+        options: LossBasedOptions,
+        fault: Fault,
+    ) -> Self {
         let growth = CubicGrowth {
-            has_fast_convergence: false,
-            ..CubicGrowth::new()
+            sabotage: Sabotage {
+                fault: Some(fault),
+                ..Sabotage::default()
+            },
+            ..CubicGrowth::new(options.fast_convergence)
         };
-        Self::with_avoidance(max_datagram_size, growth)
+        Self::with_avoidance(max_datagram_size, options, growth)
     }
 }
 
@@ -52,26 +70,69 @@ pub struct CubicGrowth {
     epoch: Option<Epoch>,
     last_sent_at: Timestamp,
     last_feedback_at: Timestamp,
-}
-
-impl Default for CubicGrowth {
-    fn default() -> Self {
-        Self::new()
-    }
+    #[cfg(feature = "mutants")]
+    sabotage: Sabotage,
 }
 
 impl CubicGrowth {
-    /// Makes the state of a flow without history, with fast convergence.
+    /// Makes the state of a flow without history, with or without fast convergence.
     #[must_use]
-    pub const fn new() -> Self {
+    pub fn new(has_fast_convergence: bool) -> Self {
         Self {
-            has_fast_convergence: true,
+            has_fast_convergence,
             w_max: ByteCount::ZERO,
             prior: ByteCount::ZERO,
             epoch: None,
             last_sent_at: Timestamp::ZERO,
             last_feedback_at: Timestamp::ZERO,
+            #[cfg(feature = "mutants")]
+            sabotage: Sabotage::default(),
         }
+    }
+
+    /// Returns `W_max`, the level of the next plateau, or of the one the window is about to reach; zero before the
+    /// first cut or the first end of slow start.
+    #[must_use]
+    pub fn plateau(&self) -> ByteCount {
+        self.w_max
+    }
+
+    /// Returns `cwnd_prior`, the window at the last cut or, without one, at the end of slow start.
+    #[must_use]
+    pub fn prior_window(&self) -> ByteCount {
+        self.prior
+    }
+
+    /// Returns `K`, the curve's time at which it reaches the plateau; `None` between a cut and the first
+    /// acknowledgement that counts.
+    #[must_use]
+    pub fn time_to_plateau(&self) -> Option<Duration> {
+        self.epoch.map(|epoch| epoch.curve.time_to_plateau())
+    }
+
+    /// Returns `t`, the curve's time at `now`; `None` like `K`.
+    #[must_use]
+    pub fn curve_time(&self, now: Timestamp) -> Option<Duration> {
+        self.epoch.map(|epoch| epoch.elapsed(now))
+    }
+
+    /// Leaves the time since the flow fell silent out of the epoch.
+    fn exclude_idle(&mut self, now: Timestamp) {
+        let quiet_since = self.last_sent_at.max(self.last_feedback_at);
+        let Some(epoch) = &mut self.epoch else {
+            return;
+        };
+        let floor = epoch.began_at;
+        #[cfg(feature = "mutants")]
+        let excluded_before = epoch.excluded;
+        #[cfg(feature = "mutants")]
+        let (quiet_since, floor) =
+            self.sabotage
+                .idle_bounds(now, self.last_sent_at, quiet_since, floor);
+        epoch.exclude_idle(now, quiet_since.max(floor));
+        #[cfg(feature = "mutants")]
+        self.sabotage
+            .count(epoch.excluded.saturating_sub(excluded_before));
     }
 }
 
@@ -81,12 +142,26 @@ impl Avoidance for CubicGrowth {
     /// RFC 9438 section 4.6, `beta_cubic`.
     const REDUCTION: (u64, u64) = (7, 10);
 
+    /// RFC 8511 section 3.
+    const MARKED_REDUCTION: (u64, u64) = (17, 20);
+
+    /// A full window of `largest_flight` would have grown by half at most along the curve, and by a datagram in the
+    /// Reno-friendly region. The draft's flight and one datagram would hold the curve back to Reno where
+    /// acknowledgements come in one batch per round trip: 790 segments after 91 round trips instead of 1,000.
+    fn growth_limit(largest_flight: ByteCount, max_datagram_size: ByteCount) -> ByteCount {
+        (largest_flight + max_datagram_size).max(largest_flight.scale(3, 2))
+    }
+
+    #[cfg(feature = "mutants")]
+    fn name(&self) -> &'static str {
+        self.sabotage.fault.map_or(Self::NAME, Fault::name)
+    }
+
     /// RFC 9438 sections 4.2 and 5.8: time in which the window could not be tried does not count. With nothing in
     /// flight that is the time since the last thing that happened, be it a departure or feedback.
     fn on_sent(&mut self, now: Timestamp, was_idle: bool) {
-        let quiet_since = self.last_sent_at.max(self.last_feedback_at);
-        if let (true, Some(epoch)) = (was_idle, &mut self.epoch) {
-            epoch.exclude_idle(now, quiet_since);
+        if was_idle {
+            self.exclude_idle(now);
         }
         self.last_sent_at = now;
     }
@@ -106,21 +181,43 @@ impl Avoidance for CubicGrowth {
     }
 
     /// RFC 9438 sections 4.8 and 4.10: the plateau is the window itself, so `K` is zero. `cwnd_prior` stays what
-    /// it was at the last cut; where there was none, no window is below it and alpha is 1 at once.
+    /// it was at the last cut; where there was none it is the window, so alpha is 1 at once.
     fn on_slow_start_exit(&mut self, window: ByteCount) {
         self.w_max = window;
+        if self.prior == ByteCount::ZERO {
+            self.prior = window;
+        }
         self.epoch = None;
     }
 
+    /// RFC 9438 section 4.9: `W_max`, `cwnd_prior` and the epoch with its `K` and `W_est`.
+    fn restore(&mut self, saved: &Self) {
+        self.w_max = saved.w_max;
+        self.prior = saved.prior;
+        self.epoch = saved.epoch;
+    }
+
     fn on_acked(&mut self, now: Timestamp, ack: &CountedAck) -> ByteCount {
+        #[cfg(feature = "mutants")]
+        let (began_at, drawn_from) = self.sabotage.epoch_start(now, ack, self.w_max);
+        #[cfg(not(feature = "mutants"))]
+        let (began_at, drawn_from) = (now, ack.window);
         let epoch = self
             .epoch
-            .get_or_insert_with(|| Epoch::begin(now, ack, self.w_max));
+            .get_or_insert_with(|| Epoch::begin(began_at, ack, drawn_from, self.w_max));
         epoch.resume(now);
+        #[cfg(feature = "mutants")]
+        if self.sabotage.fault == Some(Fault::M2) {
+            epoch.reno_window = Sabotage::timed_reno_window(epoch.elapsed(now), ack, self.w_max);
+        }
         epoch.grow(now, ack, self.prior)
     }
 
     fn on_untested(&mut self, now: Timestamp) {
+        #[cfg(feature = "mutants")]
+        if self.sabotage.fault == Some(Fault::NoShift) {
+            return;
+        }
         if let Some(epoch) = &mut self.epoch {
             epoch.pause(now);
         }
@@ -128,6 +225,104 @@ impl Avoidance for CubicGrowth {
 
     fn on_feedback_end(&mut self, now: Timestamp) {
         self.last_feedback_at = now;
+    }
+
+    #[cfg(feature = "mutants")]
+    fn misplaced_boundary(
+        &mut self,
+        now: Timestamp,
+        was_idle: bool,
+        boundary: Timestamp,
+    ) -> Timestamp {
+        let Some(fault) = self.sabotage.fault.filter(|fault| fault.shares_stamp()) else {
+            return boundary;
+        };
+        let quiet_since = self.last_sent_at.max(self.last_feedback_at);
+        let idle_since = fault.idle_since(now, self.last_sent_at, quiet_since);
+        let span = now.saturating_since(idle_since);
+        let mut stamp = boundary;
+        if was_idle && span > Duration::ZERO {
+            stamp += span;
+            if fault == Fault::M1Clamp {
+                stamp = stamp.min(now);
+            }
+            self.sabotage.count(stamp.saturating_since(boundary));
+        }
+        self.sabotage.stamp = Some(stamp);
+        if let Some(epoch) = &mut self.epoch {
+            epoch.began_at = stamp;
+        }
+        stamp
+    }
+
+    #[cfg(feature = "mutants")]
+    fn shifts(&self) -> (u64, Duration) {
+        (self.sabotage.shifts, self.sabotage.shifted)
+    }
+}
+
+/// What is wrong with the growth, and what it has done.
+#[cfg(feature = "mutants")]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+struct Sabotage {
+    fault: Option<Fault>,
+    /// The one stamp of those that have only one, once there was a cut.
+    stamp: Option<Timestamp>,
+    shifts: u64,
+    shifted: Duration,
+}
+
+#[cfg(feature = "mutants")]
+impl Sabotage {
+    /// Since when the flow is taken to have been idle, and from when on that is left out. Where boundary and epoch
+    /// share a stamp, the boundary's move is the epoch's.
+    fn idle_bounds(
+        &self,
+        now: Timestamp,
+        last_sent_at: Timestamp,
+        quiet_since: Timestamp,
+        began_at: Timestamp,
+    ) -> (Timestamp, Timestamp) {
+        match self.fault {
+            None => (quiet_since, began_at),
+            Some(fault) if fault.shares_stamp() && self.stamp.is_some() => (now, now),
+            Some(fault) => {
+                let idle_since = fault.idle_since(now, last_sent_at, quiet_since);
+                let floor = if fault.overshoots() {
+                    Timestamp::ZERO
+                } else {
+                    began_at
+                };
+                (idle_since, floor)
+            }
+        }
+    }
+
+    fn count(&mut self, span: Duration) {
+        self.shifts += u64::from(span > Duration::ZERO);
+        self.shifted = self.shifted.saturating_add(span);
+    }
+
+    /// When an epoch begins, and where its curve does.
+    fn epoch_start(
+        &self,
+        now: Timestamp,
+        ack: &CountedAck,
+        w_max: ByteCount,
+    ) -> (Timestamp, ByteCount) {
+        match self.fault {
+            Some(fault) if fault.shares_stamp() => (self.stamp.unwrap_or(now), ack.window),
+            // RFC 8312 section 4.1: K = cbrt(W_max (1 - beta) / C), wherever the window is.
+            Some(Fault::M2) => (now, w_max.scale(7, 10)),
+            _ => (now, ack.window),
+        }
+    }
+
+    /// RFC 8312 section 4.2: 0.7 of the plateau, and 9/17 segment per RTT.
+    fn timed_reno_window(t: Duration, ack: &CountedAck, w_max: ByteCount) -> ByteCount {
+        let span = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let per_rtt = ack.max_datagram_size.scale(9, 17);
+        w_max.scale(7, 10) + per_rtt.scale(span(t), span(ack.smoothed_rtt).max(1))
     }
 }
 
@@ -149,12 +344,18 @@ struct Epoch {
 }
 
 impl Epoch {
-    fn begin(now: Timestamp, ack: &CountedAck, w_max: ByteCount) -> Self {
+    /// Begins one whose curve starts at `drawn_from`.
+    fn begin(
+        began_at: Timestamp,
+        ack: &CountedAck,
+        drawn_from: ByteCount,
+        w_max: ByteCount,
+    ) -> Self {
         Self {
-            began_at: now,
+            began_at,
             excluded: Duration::ZERO,
             paused_at: None,
-            curve: CubicCurve::new(ack.window, w_max, ack.max_datagram_size),
+            curve: CubicCurve::new(drawn_from, w_max, ack.max_datagram_size),
             reno_window: ack.window,
             reno_remainder: Remainder::default(),
             remainder: Remainder::default(),
@@ -176,7 +377,7 @@ impl Epoch {
     /// Leaves the time from `quiet_since` to `now` out, unless the clock is stopped anyway.
     fn exclude_idle(&mut self, now: Timestamp, quiet_since: Timestamp) {
         if self.paused_at.is_none() {
-            self.exclude(now.saturating_since(quiet_since.max(self.began_at)));
+            self.exclude(now.saturating_since(quiet_since));
         }
     }
 
@@ -211,9 +412,12 @@ impl Epoch {
         // Below 17 x 2^16 x 2^24 = 2^45 over 17 x 2^40 = 2^45.
         let per_byte = ack.max_datagram_size * seventeenths;
         let numerator = per_byte.as_u64().saturating_mul(ack.size.as_u64());
-        self.reno_window += self
-            .reno_remainder
-            .divide(numerator, ack.window.as_u64() * 17);
+        let grown = self.reno_window
+            + self
+                .reno_remainder
+                .divide(numerator, ack.window.as_u64() * 17);
+        // Beyond the limit it would wait there for the window to be allowed to jump.
+        self.reno_window = grown.min(ack.limit.max(self.reno_window));
     }
 
     /// Returns the curve's time.
@@ -242,6 +446,7 @@ impl Remainder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss_based::LARGEST_WINDOW;
 
     const SEGMENT: ByteCount = ByteCount::new(1_200);
     const RTT: Duration = Duration::from_millis(100);
@@ -250,6 +455,7 @@ mod tests {
         CountedAck {
             size,
             window,
+            limit: LARGEST_WINDOW,
             max_datagram_size: SEGMENT,
             smoothed_rtt: RTT,
         }
@@ -265,7 +471,7 @@ mod tests {
     // RFC 9438 section 4.7; quinn-rs/quinn#2640 applied it twice.
     #[test]
     fn fast_convergence_lowers_the_plateau_once_per_cut() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(ByteCount::new(100_000), ByteCount::new(70_000));
         assert_eq!(growth.w_max, ByteCount::new(100_000));
         growth.on_reduction(ByteCount::new(80_000), ByteCount::new(56_000));
@@ -282,10 +488,7 @@ mod tests {
 
     #[test]
     fn without_fast_convergence_the_plateau_is_the_window_at_the_cut() {
-        let mut growth = CubicGrowth {
-            has_fast_convergence: false,
-            ..CubicGrowth::new()
-        };
+        let mut growth = CubicGrowth::new(false);
         growth.on_reduction(ByteCount::new(100_000), ByteCount::new(70_000));
         growth.on_reduction(ByteCount::new(80_000), ByteCount::new(56_000));
         assert_eq!(growth.w_max, ByteCount::new(80_000));
@@ -295,7 +498,7 @@ mod tests {
     #[test]
     fn the_step_along_the_curve_is_the_gap_over_the_window_per_acknowledged_byte() {
         let window = ByteCount::new(2_400_000);
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(ByteCount::new(2_764_800), ByteCount::new(1_935_360));
         let start = Timestamp::from_secs(1);
         growth.on_acked(start, &ack(ByteCount::new(1_935_360), ByteCount::new(1)));
@@ -312,7 +515,7 @@ mod tests {
     #[test]
     fn the_window_grows_by_half_per_round_trip_at_most() {
         let window = ByteCount::new(3_600_000);
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(ByteCount::new(2_764_800), ByteCount::new(1_935_360));
         let start = Timestamp::from_secs(1);
         growth.on_acked(start, &ack(window, ByteCount::new(1)));
@@ -323,7 +526,7 @@ mod tests {
 
     #[test]
     fn time_without_anything_in_flight_is_not_counted() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(SEGMENT * 100, SEGMENT * 70);
         let mut now = Timestamp::from_secs(1);
         growth.on_acked(now, &ack(SEGMENT * 70, SEGMENT));
@@ -342,7 +545,7 @@ mod tests {
 
     #[test]
     fn at_a_small_window_that_drains_every_round_trip_no_time_is_left_out() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(SEGMENT * 3, SEGMENT * 2);
         let mut now = Timestamp::from_secs(1);
         for _ in 0..200 {
@@ -359,7 +562,7 @@ mod tests {
 
     #[test]
     fn silence_begins_with_the_last_packet_if_that_came_after_the_last_feedback() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(SEGMENT * 100, SEGMENT * 70);
         let start = Timestamp::from_secs(1);
         growth.on_acked(start, &ack(SEGMENT * 70, SEGMENT));
@@ -372,7 +575,7 @@ mod tests {
 
     #[test]
     fn an_untested_span_is_left_out_once_even_with_idle_time_inside() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(SEGMENT * 100, SEGMENT * 70);
         let start = Timestamp::from_secs(1);
         growth.on_acked(start, &ack(SEGMENT * 70, SEGMENT));
@@ -388,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_back_does_no_harm() {
-        let mut growth = CubicGrowth::new();
+        let mut growth = CubicGrowth::new(true);
         growth.on_reduction(SEGMENT * 100, SEGMENT * 70);
         growth.on_acked(Timestamp::from_secs(10), &ack(SEGMENT * 70, SEGMENT));
         growth.on_sent(Timestamp::from_secs(5), true);

@@ -65,7 +65,6 @@ impl CubicCurve {
     }
 
     /// Returns `K`.
-    #[cfg(test)]
     pub(crate) fn time_to_plateau(&self) -> Duration {
         let whole = self.plateau_at >> TICK_BITS;
         let rest = self.plateau_at & ((1 << TICK_BITS) - 1);

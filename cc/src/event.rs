@@ -50,6 +50,10 @@ pub struct FeedbackEvent<'a> {
     pub acked: &'a [AckedPacket],
     /// Packets newly declared lost, in the order they were sent; may be empty.
     pub lost: &'a [LostPacket],
+    /// Packets that earlier events declared lost and that this datagram acknowledges after all, in the order they
+    /// were sent; may be empty. They left the bytes in flight when they were declared lost, so they are not among
+    /// [`acked`](Self::acked), and each is reported once.
+    pub late: &'a [LostPacket],
     /// Whether the transport established persistent congestion (RFC 9002 section 7.6).
     pub is_persistent_congestion: bool,
     /// Newly reported Congestion Experienced marks (RFC 9002 section 7.1); 0 if none.

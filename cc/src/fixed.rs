@@ -90,6 +90,10 @@ impl Controller for Fixed {
     fn name(&self) -> &'static str {
         "fixed"
     }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(*self)
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | [`state`] | states, and the door through which they change |
 //! | [`algorithm`] | the table of controllers by name |
 //! | [`new_reno`], [`cubic`] | the controllers; [`loss_based`] is the frame they share |
+//! | [`options`] | what can be switched on and off in them |
 //! | [`fixed`] | a fixed rate, for measurements |
 //! | [`rtt`], [`delivery`], [`round`], [`recovery`], [`pacer`] | the arithmetic any sender needs |
 //! | [`testing`] | a path of one bottleneck-free hop, to tell a controller a story and see what it does |
@@ -19,7 +20,7 @@
 //! use cc::{Algorithm, State};
 //! use std::time::Duration;
 //!
-//! let mut path = TestPath::new(Algorithm::Cubic);
+//! let mut path = TestPath::new(Algorithm::CUBIC);
 //! path.send(10);
 //! path.wait(Duration::from_millis(100));
 //! path.ack(9);
@@ -32,10 +33,15 @@ pub mod controller;
 pub mod cubic;
 pub mod delivery;
 pub mod event;
+#[cfg(feature = "mutants")]
+pub mod faults;
 pub mod fixed;
 pub mod loss_based;
 pub mod new_reno;
+pub mod options;
 pub mod pacer;
+#[cfg(feature = "quinn")]
+pub mod quinn;
 pub mod recovery;
 pub mod round;
 pub mod rtt;
@@ -43,6 +49,9 @@ pub mod state;
 pub mod testing;
 
 mod cubic_curve;
+mod hystart;
+mod prr;
+mod undo;
 mod window_use;
 
 pub use algorithm::{Algorithm, AlgorithmError};
@@ -50,8 +59,11 @@ pub use controller::Controller;
 pub use cubic::Cubic;
 pub use delivery::RateSample;
 pub use event::{AckedPacket, FeedbackEvent, LostPacket, SentEvent};
+#[cfg(feature = "mutants")]
+pub use faults::{Fault, FaultCounters};
 pub use fixed::{Fixed, FixedConfig};
 pub use new_reno::NewReno;
+pub use options::LossBasedOptions;
 pub use pacer::Pacer;
 pub use recovery::Episode;
 pub use round::RoundCounter;

@@ -6,15 +6,22 @@
 use units::{ByteCount, Timestamp};
 
 use crate::loss_based::{Avoidance, CountedAck, LossBased};
+use crate::options::LossBasedOptions;
 
 /// The NewReno controller.
 pub type NewReno = LossBased<RenoGrowth>;
 
 impl NewReno {
-    /// Makes a controller in slow start at the initial window.
+    /// Makes a controller in slow start at the initial window, with the default options.
     #[must_use]
     pub fn new(max_datagram_size: ByteCount) -> Self {
-        Self::with_avoidance(max_datagram_size, RenoGrowth::default())
+        Self::with_options(max_datagram_size, LossBasedOptions::DEFAULT)
+    }
+
+    /// Makes one with the options given.
+    #[must_use]
+    pub fn with_options(max_datagram_size: ByteCount, options: LossBasedOptions) -> Self {
+        Self::with_avoidance(max_datagram_size, options, RenoGrowth::default())
     }
 }
 
@@ -31,12 +38,24 @@ impl Avoidance for RenoGrowth {
     /// RFC 9002 section 7.3.2, kLossReductionFactor.
     const REDUCTION: (u64, u64) = (1, 2);
 
+    /// RFC 8511 section 3.
+    const MARKED_REDUCTION: (u64, u64) = (4, 5);
+
+    /// What a full window of `largest_flight` would have grown to.
+    fn growth_limit(largest_flight: ByteCount, max_datagram_size: ByteCount) -> ByteCount {
+        largest_flight + max_datagram_size
+    }
+
     fn on_reduction(&mut self, _before: ByteCount, _after: ByteCount) {
         self.credit = ByteCount::ZERO;
     }
 
     fn on_slow_start_exit(&mut self, _window: ByteCount) {
         self.credit = ByteCount::ZERO;
+    }
+
+    fn restore(&mut self, saved: &Self) {
+        *self = *saved;
     }
 
     /// RFC 9002 section 7.3.3: one datagram for every window of acknowledged bytes. Bytes are collected, so the
@@ -48,6 +67,7 @@ impl Avoidance for RenoGrowth {
             self.credit -= window;
             window += ack.max_datagram_size;
         }
-        window
+        // What was collected beyond the limit is gone with it.
+        window.min(ack.limit)
     }
 }

@@ -1,7 +1,8 @@
 //! The recovery boundary: one cut per round trip, and packets from before it are old news.
 //!
 //! Follows RFC 9002 sections 7.3.2, B.5 and B.6. The boundary is written in exactly two places, [`Episode::enter`]
-//! and [`Episode::clear`], and is never moved in between: an algorithm that needs a moving point in time (CUBIC's
+//! and [`Episode::clear`], and is never moved in between (a cut that is taken back brings back the whole episode from
+//! before it): an algorithm that needs a moving point in time (CUBIC's
 //! epoch) keeps its own. Sharing one stamp for both is what pinned several stacks at the minimum window for good.
 
 use units::Timestamp;
@@ -42,6 +43,18 @@ impl Episode {
     /// Forgets the boundary, as persistent congestion demands (RFC 9002 section B.8).
     pub fn clear(&mut self) {
         *self = Self::new();
+    }
+
+    /// Moves the boundary, which is exactly what must never happen.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn misplace(&mut self, boundary: Timestamp) {
+        self.boundary = Some(boundary);
+    }
+
+    /// Returns when the latest recovery period began.
+    #[must_use]
+    pub const fn boundary(&self) -> Option<Timestamp> {
+        self.boundary
     }
 
     /// Says whether a packet sent at `sent_at` belongs to the time before the cut. One that left at the very

@@ -1,16 +1,23 @@
 //! The states of a controller, and the one door through which they change.
 //!
 //! ```text
-//!                ssthresh reached                      packet lost, CE mark
-//!   SlowStart ----------------------> CongestionAvoidance ------------> Recovery
-//!     |  ^                               |        ^                      |  |
-//!     |  '--- persistent congestion -----'        '-- recovery exited ---'  |
-//!     |  '------------------------- persistent congestion ------------------'
-//!     '------------------------- packet lost, CE mark ---------------> Recovery
+//!              rtt increased                       conservative rounds completed
+//!   SlowStart <==============> ConservativeSlowStart -------------.
+//!     |  ^     rtt restored          |                            |
+//!     |  |                           | packet lost, CE mark       |
+//!     |  '--- persistent ---.        |                            |
+//!     |       congestion    |        v     recovery exited        v
+//!     |        from each    '-----Recovery ------------> CongestionAvoidance
+//!     |         other             ^  ^    <------------           ^
+//!     |                           |  |     packet lost, CE mark   |
+//!     '--- packet lost, CE mark --'  '                            |
+//!     '-------------------- ssthresh reached ---------------------'
 //! ```
 //!
-//! This is the state diagram of RFC 9002 section 7.3, with one more arrow: when persistent congestion finds the
-//! slow-start threshold at the minimum window already, recovery ends in congestion avoidance at once.
+//! This is the state diagram of RFC 9002 section 7.3 with the conservative slow start of RFC 9406, and two more arrows:
+//! when persistent congestion finds the slow-start threshold at the minimum window already, congestion avoidance
+//! begins at once; and when the losses behind a cut prove to be spurious, the state before the cut comes back from
+//! recovery or congestion avoidance.
 
 use std::collections::VecDeque;
 
@@ -19,6 +26,9 @@ use std::collections::VecDeque;
 pub enum State {
     /// The window grows by every byte acknowledged (RFC 9002 section 7.3.1).
     SlowStart,
+    /// Slow start at a quarter of its pace, while it is found out whether a rise of the RTT is the queue's
+    /// (RFC 9406 section 4.2).
+    ConservativeSlowStart,
     /// The window grows as the algorithm decides (RFC 9002 section 7.3.3).
     CongestionAvoidance,
     /// The window was cut and rests until a packet sent after the cut is acknowledged (RFC 9002 section 7.3.2).
@@ -33,6 +43,7 @@ impl State {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SlowStart => "slow_start",
+            Self::ConservativeSlowStart => "conservative_slow_start",
             Self::CongestionAvoidance => "congestion_avoidance",
             Self::Recovery => "recovery",
             Self::FixedRate => "fixed_rate",
@@ -41,18 +52,28 @@ impl State {
 
     /// Says whether the diagram above has an arrow from here to `to` that carries `trigger`.
     fn may_become(self, to: Self, trigger: Trigger) -> bool {
-        use State::{CongestionAvoidance, Recovery, SlowStart};
+        use State::{CongestionAvoidance, ConservativeSlowStart, Recovery, SlowStart};
         match trigger {
             Trigger::PacketLost | Trigger::EcnCe => {
-                matches!(self, SlowStart | CongestionAvoidance) && to == Recovery
+                matches!(
+                    self,
+                    SlowStart | ConservativeSlowStart | CongestionAvoidance
+                ) && to == Recovery
             }
             Trigger::RecoveryExited => self == Recovery && to == CongestionAvoidance,
             Trigger::SsthreshReached => self == SlowStart && to == CongestionAvoidance,
-            Trigger::PersistentCongestion => matches!(
-                (self, to),
-                (CongestionAvoidance | Recovery, SlowStart)
-                    | (SlowStart | Recovery, CongestionAvoidance)
-            ),
+            Trigger::RttIncreased => self == SlowStart && to == ConservativeSlowStart,
+            Trigger::RttRestored => self == ConservativeSlowStart && to == SlowStart,
+            Trigger::ConservativeRoundsCompleted => {
+                self == ConservativeSlowStart && to == CongestionAvoidance
+            }
+            Trigger::PersistentCongestion => {
+                self != State::FixedRate && matches!(to, SlowStart | CongestionAvoidance)
+            }
+            Trigger::SpuriousLoss => {
+                matches!(self, Recovery | CongestionAvoidance)
+                    && matches!(to, SlowStart | ConservativeSlowStart | CongestionAvoidance)
+            }
         }
     }
 }
@@ -70,6 +91,14 @@ pub enum Trigger {
     RecoveryExited,
     /// Slow start filled the window up to the slow-start threshold.
     SsthreshReached,
+    /// A round of slow start saw the RTT rise by the threshold of HyStart++.
+    RttIncreased,
+    /// A round of conservative slow start saw the RTT below where it had risen to.
+    RttRestored,
+    /// The RTT stayed up for all rounds of conservative slow start.
+    ConservativeRoundsCompleted,
+    /// All packets whose loss was behind the last cut were acknowledged after all.
+    SpuriousLoss,
 }
 
 impl Trigger {
@@ -82,6 +111,10 @@ impl Trigger {
             Self::PersistentCongestion => "persistent_congestion",
             Self::RecoveryExited => "recovery_exited",
             Self::SsthreshReached => "ssthresh_reached",
+            Self::RttIncreased => "rtt_increased",
+            Self::RttRestored => "rtt_restored",
+            Self::ConservativeRoundsCompleted => "conservative_rounds_completed",
+            Self::SpuriousLoss => "spurious_loss",
         }
     }
 }
@@ -98,14 +131,14 @@ pub struct Transition {
 }
 
 /// The current state and the changes nobody has asked for yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StateMachine {
     current: State,
     unread: VecDeque<Transition>,
 }
 
 /// Changes kept for a reader who does not come; beyond it the oldest are forgotten, so that a controller
-/// without a log does not grow. One feedback event makes three at most.
+/// without a log does not grow. One feedback event makes four at most.
 const UNREAD_LIMIT: usize = 64;
 
 impl StateMachine {

@@ -23,6 +23,8 @@ pub struct TestPath {
     datagram: ByteCount,
     now: Timestamp,
     outstanding: VecDeque<Outstanding>,
+    /// What was declared lost and has not turned up, oldest declaration first.
+    missing: VecDeque<LostPacket>,
     in_flight: ByteCount,
     next_packet_number: u64,
     is_app_limited: bool,
@@ -50,6 +52,8 @@ pub struct Feedback {
     pub lost: usize,
     /// How many of the packets after those are acknowledged.
     pub acked: usize,
+    /// How many of the packets declared lost earlier, longest ago first, are acknowledged after all.
+    pub late: usize,
     /// Newly reported Congestion Experienced marks.
     pub ce_count: u64,
     /// Whether the transport found persistent congestion.
@@ -72,6 +76,7 @@ impl TestPath {
             controller,
             now: Timestamp::from_secs(1),
             outstanding: VecDeque::new(),
+            missing: VecDeque::new(),
             in_flight: ByteCount::ZERO,
             next_packet_number: 0,
             is_app_limited: false,
@@ -148,9 +153,18 @@ impl TestPath {
         });
     }
 
+    /// Acknowledges in one datagram `count` packets that were declared lost before, those declared longest ago first.
+    #[track_caller]
+    pub fn ack_late(&mut self, count: usize) {
+        self.feedback(Feedback {
+            late: count,
+            ..Feedback::default()
+        });
+    }
+
     /// Delivers any mix of news in one datagram.
     ///
-    /// Panics if it speaks of more packets than are in flight.
+    /// Panics if it speaks of more packets than are in flight or, for late ones, than are missing.
     #[track_caller]
     pub fn feedback(&mut self, feedback: Feedback) {
         let known = self.outstanding.len();
@@ -158,13 +172,20 @@ impl TestPath {
             feedback.lost + feedback.acked <= known,
             "{feedback:?} speaks of more than the {known} packets in flight"
         );
+        assert!(
+            feedback.late <= self.missing.len(),
+            "{feedback:?} speaks of more than the {} packets missing",
+            self.missing.len()
+        );
         let in_flight_before = self.in_flight;
+        let late: Vec<LostPacket> = self.missing.drain(..feedback.late).collect();
         let lost: Vec<LostPacket> = self.outstanding.drain(..feedback.lost).map(lost).collect();
         let acked: Vec<Outstanding> = self.outstanding.drain(..feedback.acked).collect();
         for packet in &lost {
             self.sampler.on_lost(packet.size);
             self.in_flight -= packet.size;
         }
+        self.missing.extend(&lost);
         for packet in &acked {
             self.sampler
                 .on_acked(self.now, &packet.state, packet.sent_at, packet.size);
@@ -184,6 +205,7 @@ impl TestPath {
         let event = FeedbackEvent {
             acked: &acked,
             lost: &lost,
+            late: &late,
             is_persistent_congestion: feedback.is_persistent_congestion,
             ce_count: feedback.ce_count,
             largest_acked_sent_at,
@@ -215,19 +237,88 @@ impl TestPath {
         self.ack(count);
     }
 
+    /// Plays `rounds` such round trips and returns the windows after each.
+    #[track_caller]
+    pub fn batch_rounds(&mut self, rtt: Duration, rounds: u32) -> Vec<ByteCount> {
+        let round = |_| {
+            self.batch_round(rtt);
+            self.window()
+        };
+        (0..rounds).map(round).collect()
+    }
+
+    /// Plays `rounds` round trips with a window that leaves and is acknowledged packet by packet, evenly spread, and
+    /// returns the windows after each. It begins with nothing in flight and spreads the first window itself.
+    #[track_caller]
+    pub fn even_rounds(&mut self, rtt: Duration, rounds: u32) -> Vec<ByteCount> {
+        let count = self.controller.window().as_u64() / self.datagram.as_u64();
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        for _ in 0..count {
+            self.send(1);
+            self.wait(rtt / count);
+        }
+        let start = self
+            .oldest_sent_at()
+            .map_or(self.now, |sent_at| sent_at + rtt);
+        let mut windows = Vec::new();
+        for round in 1..=rounds {
+            self.ack_in_time(rtt, start + rtt * round);
+            windows.push(self.window());
+        }
+        windows
+    }
+
+    /// Acknowledges each packet `rtt` after it left, and fills the window after each, until `end`.
+    #[track_caller]
+    pub fn ack_in_time(&mut self, rtt: Duration, end: Timestamp) {
+        while let Some(sent_at) = self.oldest_sent_at() {
+            let due = (sent_at + rtt).max(self.now);
+            if due >= end {
+                break;
+            }
+            self.now = due;
+            self.ack(1);
+            self.fill_window();
+        }
+    }
+
+    /// Fills the window, loses the first packet of it and has the rest acknowledged at once, `rtt` later. Nothing is
+    /// in flight then, and what is sent next counts for growth.
+    #[track_caller]
+    pub fn cut(&mut self, rtt: Duration) {
+        let count = self.fill_window();
+        self.wait(rtt);
+        self.feedback(Feedback {
+            lost: 1,
+            acked: count - 1,
+            ..Feedback::default()
+        });
+        self.wait(Duration::from_nanos(1));
+    }
+
     /// Grows the window to `count` full datagrams in slow start, `rtt` per round; nothing is in flight afterwards.
+    ///
+    /// The last flight is larger than the growth it is to cause; what is too much of it leaves for lack of more data
+    /// and does not count.
     #[track_caller]
     pub fn grow_to(&mut self, count: u64, rtt: Duration) {
         let goal = self.datagram * count;
+        let datagram = self.datagram.as_u64();
+        let datagrams =
+            |bytes: ByteCount| usize::try_from(bytes.as_u64() / datagram).unwrap_or(usize::MAX);
         while self.controller.window() < goal {
             assert_eq!(self.state(), State::SlowStart);
-            let room = (goal - self.controller.window()).as_u64() / self.datagram.as_u64();
-            let wanted = usize::try_from(room).unwrap_or(usize::MAX);
-            let fits = (self.controller.window().as_u64() / self.datagram.as_u64()).min(room);
-            let count = usize::try_from(fits).unwrap_or(wanted);
-            self.send(count);
+            let fits = datagrams(self.controller.window());
+            let wanted = fits.min(datagrams(goal - self.controller.window()));
+            self.send(wanted);
+            if wanted + 1 < fits {
+                let was_app_limited = self.is_app_limited;
+                self.is_app_limited = true;
+                self.send(fits - 1 - wanted);
+                self.is_app_limited = was_app_limited;
+            }
             self.wait(rtt);
-            self.ack(count);
+            self.ack(self.outstanding.len());
         }
         assert_eq!(self.controller.window(), goal);
     }
@@ -284,6 +375,12 @@ impl TestPath {
     #[must_use]
     pub fn packets_in_flight(&self) -> usize {
         self.outstanding.len()
+    }
+
+    /// Returns the number of packets declared lost that have not turned up.
+    #[must_use]
+    pub fn packets_missing(&self) -> usize {
+        self.missing.len()
     }
 
     /// Returns when the oldest packet in flight left.

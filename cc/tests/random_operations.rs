@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cc::loss_based::LARGEST_WINDOW;
 use cc::testing::{Feedback, TestPath};
-use cc::{Algorithm, FixedConfig, State};
+use cc::{Algorithm, FixedConfig, LossBasedOptions, State};
 use units::{ByteCount, Rate};
 
 #[derive(Copy, Clone, Debug)]
@@ -19,6 +19,7 @@ enum Op {
     LosePersistently(usize),
     Mark(usize),
     AckAndLose(usize, usize),
+    AckLate(usize),
     Wait(Duration),
     AppLimited(bool),
     DatagramSize(u64),
@@ -30,8 +31,23 @@ const STEPS: usize = 2_000;
 
 #[test]
 fn every_controller_keeps_its_promises_under_any_events() {
-    let fixed = Algorithm::Fixed(FixedConfig::new(Rate::from_mbps(10)));
-    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, fixed] {
+    let options = LossBasedOptions {
+        abe: true,
+        undo: false,
+        ..LossBasedOptions::WITHOUT_HYSTART
+    };
+    let algorithms = [
+        Algorithm::NEW_RENO,
+        Algorithm::CUBIC,
+        Algorithm::NewReno(options),
+        Algorithm::Cubic(options),
+        Algorithm::Fixed(FixedConfig::new(Rate::from_mbps(10))),
+    ]
+    .into_iter();
+    #[cfg(feature = "mutants")]
+    let algorithms =
+        algorithms.chain(cc::Fault::ALL.map(|fault| Algorithm::Faulty(fault, options)));
+    for algorithm in algorithms {
         for seed in 0..SEEDS {
             play(algorithm, seed);
         }
@@ -116,7 +132,7 @@ fn assert_growth_is_earned(
     );
 }
 
-/// Does it, and returns the bytes acknowledged; `None` if the datagram size changed.
+/// Does it, and returns the bytes acknowledged; `None` if the datagram size changed or lost packets turned up.
 fn apply(path: &mut TestPath, op: Op) -> Option<ByteCount> {
     let known = path.packets_in_flight();
     let before = path.in_flight();
@@ -141,6 +157,12 @@ fn apply(path: &mut TestPath, op: Op) -> Option<ByteCount> {
         }
         Op::Ack(count) => feedback.acked = count.min(known),
         Op::Lose(count) => feedback.lost = count.min(known),
+        Op::AckLate(count) => {
+            feedback.late = count.min(path.packets_missing());
+            path.feedback(feedback);
+            // A cut may have been taken back.
+            return None;
+        }
         Op::LosePersistently(count) => {
             feedback.lost = count.min(known);
             feedback.is_persistent_congestion = true;
@@ -196,6 +218,7 @@ impl Random {
             36 => Op::DatagramSize(1_200 + self.below(300)),
             37 if self.below(20) == 0 => Op::DatagramSize(self.below(65_536)),
             38 => Op::Wait(Duration::from_secs(self.below(1_000_000))),
+            39 if self.below(2) == 0 => Op::AckLate(self.count(12)),
             _ => Op::Pto,
         }
     }

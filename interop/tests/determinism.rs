@@ -111,9 +111,9 @@ fn assert_same_files(left: &Files, right: &Files) {
 #[test]
 fn two_runs_write_the_same_logs_to_the_byte() {
     for (name, algorithm) in [
-        ("min-cwnd-trap", Algorithm::Cubic),
-        ("min-cwnd-trap", Algorithm::NewReno),
-        ("fct-ladder", Algorithm::Cubic),
+        ("min-cwnd-trap", Algorithm::CUBIC),
+        ("min-cwnd-trap", Algorithm::NEW_RENO),
+        ("fct-ladder", Algorithm::CUBIC),
     ] {
         let scenario = built_in(name);
         let first = logged_run(player(), &scenario, algorithm, 7);
@@ -129,8 +129,8 @@ fn two_runs_write_the_same_logs_to_the_byte() {
 #[test]
 fn another_seed_gives_another_run() {
     let scenario = built_in("min-cwnd-trap");
-    let (first, first_files) = logged_run(player(), &scenario, Algorithm::Cubic, 1);
-    let (second, second_files) = logged_run(player(), &scenario, Algorithm::Cubic, 2);
+    let (first, first_files) = logged_run(player(), &scenario, Algorithm::CUBIC, 1);
+    let (second, second_files) = logged_run(player(), &scenario, Algorithm::CUBIC, 2);
     assert_ne!(first.forward.trace_digest, second.forward.trace_digest);
     assert_ne!(first.reverse.trace_digest, second.reverse.trace_digest);
     assert_ne!(first.completion_ns, second.completion_ns);
@@ -140,8 +140,8 @@ fn another_seed_gives_another_run() {
     }
     // Without any loss, the seed still moves the start.
     let clean = built_in("fct-ladder");
-    let first = run(player(), &clean, Algorithm::Cubic, 1, None);
-    let second = run(player(), &clean, Algorithm::Cubic, 2, None);
+    let first = run(player(), &clean, Algorithm::CUBIC, 1, None);
+    let second = run(player(), &clean, Algorithm::CUBIC, 2, None);
     assert_ne!(first.forward.trace_digest, second.forward.trace_digest);
 }
 
@@ -149,7 +149,7 @@ fn another_seed_gives_another_run() {
 fn writing_logs_changes_no_packet() {
     for name in ["min-cwnd-trap", "fct-ladder"] {
         let scenario = built_in(name);
-        for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
+        for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
             let silent = run(player(), &scenario, algorithm, 3, None);
             let (logged, _) = logged_run(player(), &scenario, algorithm, 3);
             assert_eq!(silent.forward.trace_digest, logged.forward.trace_digest);
@@ -197,21 +197,21 @@ fn one_worker_or_many_give_the_same_results_and_logs() {
 /// these runs stands in the test itself.
 const GOLDEN: [(Algorithm, [&str; 4]); 2] = [
     (
-        Algorithm::NewReno,
+        Algorithm::NEW_RENO,
         [
-            "bec35dd4d702c3a7",
-            "9369fa2d5fbaf83c",
-            "7c8826b73b1b8eb4",
-            "31fef4f26a3c10b9",
+            "a108efb40bc12b67",
+            "84f830a8844f2433",
+            "a7b67eebaa7ae093",
+            "190636247328a2d4",
         ],
     ),
     (
-        Algorithm::Cubic,
+        Algorithm::CUBIC,
         [
-            "37d150fdcf6a8a77",
-            "f1606944ddc4b558",
-            "d05077128a008083",
-            "6b05a6fb7fba0f25",
+            "b7941ad5d3575d8e",
+            "fb87eb407dd77449",
+            "01d616afb5ce7699",
+            "6870d85bf990b2b2",
         ],
     ),
 ];
@@ -304,8 +304,8 @@ fn what_the_reverse_link_does_moves_no_draw_of_the_forward_link() {
 #[test]
 fn the_controller_moves_neither_the_start_nor_the_handshake() {
     let scenario = built_in("fct-ladder");
-    let newreno = run(player(), &scenario, Algorithm::NewReno, 5, None);
-    let cubic = run(player(), &scenario, Algorithm::Cubic, 5, None);
+    let newreno = run(player(), &scenario, Algorithm::NEW_RENO, 5, None);
+    let cubic = run(player(), &scenario, Algorithm::CUBIC, 5, None);
     assert_eq!(newreno.handshake_ns, cubic.handshake_ns);
     assert_ne!(newreno.forward.trace_digest, cubic.forward.trace_digest);
 }

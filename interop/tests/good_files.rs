@@ -30,7 +30,10 @@ fn the_minimum_window_trap_is_the_published_one() {
     assert_eq!(scenario.seeds, 100);
     assert_eq!(scenario.real_seeds, 10);
     assert_eq!(scenario.limit, Duration::from_secs(10));
-    assert_eq!(scenario.controllers, [Algorithm::NewReno, Algorithm::Cubic]);
+    assert_eq!(
+        scenario.controllers,
+        [Algorithm::NEW_RENO, Algorithm::CUBIC]
+    );
     assert_eq!(
         scenario.cases[0].download,
         Download::Size(ByteCount::new(10_000_000))

@@ -302,7 +302,7 @@ fn every_run_is_played_once_and_reported_in_order() {
 fn a_run_that_never_ends_misses_its_bands_and_is_named() {
     let player = scripted(|request: &PlayRequest<'_>| {
         let mut script = slower_with_the_seed(request)?;
-        if *request.algorithm == Algorithm::Cubic && request.seed.is_multiple_of(2) {
+        if *request.algorithm == Algorithm::CUBIC && request.seed.is_multiple_of(2) {
             script.outcome = Outcome::LimitReached;
             script.times_ms[2] = 10_000;
         }

@@ -69,7 +69,7 @@ impl Default for EndpointConfig {
     /// CUBIC, 1200-byte datagrams with discovery, windows for about 1 Gbit/s at 100 ms.
     fn default() -> Self {
         Self {
-            algorithm: Algorithm::Cubic,
+            algorithm: Algorithm::CUBIC,
             datagram_size: ByteCount::new(1200),
             has_mtu_discovery: true,
             stream_receive_window: ByteCount::mib(8),

@@ -256,7 +256,7 @@ impl Conn {
             let lost = self.quic.stats().path.lost_plpmtud_probes;
             if lost > self.mtu_probes_lost {
                 self.mtu_probes_lost = lost;
-                self.sender.on_mtu_probe_lost(now);
+                self.sender.on_mtu_probe_lost();
             }
         }
         self.wants_gate = true;

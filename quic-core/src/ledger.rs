@@ -42,6 +42,7 @@ enum Slot {
     Acked,
     Lost {
         at: Timestamp,
+        packet: LostPacket,
     },
 }
 
@@ -60,8 +61,6 @@ pub(crate) struct AckOutcome {
     /// Whether the largest acknowledged number rose.
     pub(crate) is_new_largest: bool,
     pub(crate) has_ack_eliciting: bool,
-    /// Packets declared lost before that this ACK covers (RFC 9002 section 6.1, spurious losses).
-    pub(crate) late_count: u64,
 }
 
 /// All packets sent on one connection, by packet number space.
@@ -98,13 +97,15 @@ impl Ledger {
         self.spaces[space.index()].push(number, Slot::Untracked(Some(sent_at)));
     }
 
-    /// Applies the ranges of one ACK frame, highest first; appends what is newly acknowledged, in
-    /// ascending order.
+    /// Applies the ranges of one ACK frame, highest first; appends what is newly acknowledged, and
+    /// what was declared lost before and is acknowledged after all (a spurious loss), in ascending
+    /// order.
     pub(crate) fn on_ack(
         &mut self,
         space: Space,
         ranges: &[(u64, u64)],
         delivered: &mut Vec<Delivered>,
+        late: &mut Vec<LostPacket>,
     ) -> AckOutcome {
         let Some(&(_, largest)) = ranges.first() else {
             return AckOutcome::default();
@@ -146,9 +147,9 @@ impl Ledger {
                             outcome.largest_sent_at = Some(sent_at);
                         }
                     }
-                    Slot::Lost { .. } => {
+                    Slot::Lost { packet, .. } => {
                         *slot = Slot::Acked;
-                        outcome.late_count += 1;
+                        late.push(packet);
                     }
                     Slot::Untracked(None) | Slot::Acked => {}
                 }
@@ -183,10 +184,11 @@ impl Ledger {
             if let Slot::Outstanding(entry) = *slot
                 && !entry.is_mtu_probe
             {
-                *slot = Slot::Lost { at: now };
+                let packet = lost_packet(number, &entry);
+                *slot = Slot::Lost { at: now, packet };
                 self.in_flight -= entry.size;
                 self.in_flight_count -= 1;
-                lost.push(lost_packet(number, &entry));
+                lost.push(packet);
             }
         }
         Some(space)
@@ -194,13 +196,14 @@ impl Ledger {
 
     /// Takes the outstanding MTU probe out of flight; its loss is no congestion signal
     /// (RFC 9000 section 14.4).
-    pub(crate) fn on_mtu_probe_lost(&mut self, now: Timestamp) {
+    pub(crate) fn on_mtu_probe_lost(&mut self) {
         let ledger = &mut self.spaces[Space::Data.index()];
         for slot in &mut ledger.slots {
             if let Slot::Outstanding(entry) = *slot
                 && entry.is_mtu_probe
             {
-                *slot = Slot::Lost { at: now };
+                // Its late acknowledgement would say nothing about congestion.
+                *slot = Slot::Acked;
                 self.in_flight -= entry.size;
                 self.in_flight_count -= 1;
                 return;
@@ -309,7 +312,7 @@ impl SpaceLedger {
             let is_settled = match slot {
                 Slot::Outstanding(_) => false,
                 Slot::Untracked(_) | Slot::Acked => true,
-                Slot::Lost { at } => now.saturating_since(*at) > keep,
+                Slot::Lost { at, .. } => now.saturating_since(*at) > keep,
             };
             // The newest packet stays, so that the next one knows its place.
             if !is_settled || self.slots.len() == 1 {

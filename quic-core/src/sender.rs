@@ -102,6 +102,7 @@ pub(crate) struct Sender {
     delivered: Vec<Delivered>,
     acked: Vec<AckedPacket>,
     lost: Vec<LostPacket>,
+    late: Vec<LostPacket>,
 }
 
 /// What the next packets are, beyond what the tap can see.
@@ -139,6 +140,7 @@ impl Sender {
             delivered: Vec::new(),
             acked: Vec::new(),
             lost: Vec::new(),
+            late: Vec::new(),
         }
     }
 
@@ -301,6 +303,7 @@ impl Sender {
     ) {
         self.delivered.clear();
         self.lost.clear();
+        self.late.clear();
         let in_flight_before = self.ledger.in_flight();
         let mut seen = Seen::default();
         let mut ack_space = Space::Data;
@@ -337,7 +340,9 @@ impl Sender {
                 TapEvent::StreamSent { .. } | TapEvent::Sent(_) => {}
             }
         }
-        if self.delivered.is_empty() && self.lost.is_empty() && !seen.has_ce {
+        self.stats.spurious_losses += self.late.len() as u64;
+        if self.delivered.is_empty() && self.lost.is_empty() && self.late.is_empty() && !seen.has_ce
+        {
             return;
         }
         self.tell_controller(now, in_flight_before, &seen);
@@ -359,10 +364,9 @@ impl Sender {
             .and_then(|(from, to)| tapped.ranges.get(from..to))
             .unwrap_or_default();
         let first = self.delivered.len();
-        let outcome = self
-            .ledger
-            .on_ack(received.space, ranges, &mut self.delivered);
-        self.stats.spurious_losses += outcome.late_count;
+        let outcome =
+            self.ledger
+                .on_ack(received.space, ranges, &mut self.delivered, &mut self.late);
         for delivered in &self.delivered[first..] {
             self.sampler.on_acked(
                 now,
@@ -459,8 +463,8 @@ impl Sender {
     }
 
     /// quinn-proto counted another lost MTU probe.
-    pub(crate) fn on_mtu_probe_lost(&mut self, now: Timestamp) {
-        self.ledger.on_mtu_probe_lost(now);
+    pub(crate) fn on_mtu_probe_lost(&mut self) {
+        self.ledger.on_mtu_probe_lost();
     }
 
     /// Whether the packet asks whether the path carries it (RFC 9000 section 14.4).
@@ -511,6 +515,7 @@ impl Sender {
         let event = FeedbackEvent {
             acked: &self.acked,
             lost: &self.lost,
+            late: &self.late,
             is_persistent_congestion: seen.is_persistent,
             ce_count: if seen.has_ce { seen.ce_count.max(1) } else { 0 },
             largest_acked_sent_at: seen.largest_sent_at,

@@ -178,13 +178,13 @@ fn play_all(set: impl Fn(&mut EndpointConfig)) {
 
 #[test]
 fn the_books_agree_with_quinn_proto_in_every_event_under_cubic() {
-    play_all(|config| config.algorithm = Algorithm::Cubic);
+    play_all(|config| config.algorithm = Algorithm::CUBIC);
 }
 
 #[test]
 fn the_books_agree_with_quinn_proto_in_every_event_under_new_reno_with_mtu_discovery() {
     play_all(|config| {
-        config.algorithm = Algorithm::NewReno;
+        config.algorithm = Algorithm::NEW_RENO;
         config.has_mtu_discovery = true;
     });
 }

@@ -333,8 +333,12 @@ impl Shadow {
                     let Some(ack) = received.ack else { continue };
                     let ranges = &tapped.ranges[ack.ranges.0 as usize..ack.ranges.1 as usize];
                     self.delivered.clear();
-                    self.ledger
-                        .on_ack(received.space, ranges, &mut self.delivered);
+                    self.ledger.on_ack(
+                        received.space,
+                        ranges,
+                        &mut self.delivered,
+                        &mut Vec::new(),
+                    );
                     self.unacknowledged[received.space.index()].retain(|&number, _| {
                         !ranges
                             .iter()

@@ -15,7 +15,7 @@ use crate::common::{ALPN, Net, Setup};
 const LIMIT: Timestamp = Timestamp::from_secs(300);
 
 fn setup() -> Setup {
-    Setup::new(Algorithm::Cubic)
+    Setup::new(Algorithm::CUBIC)
 }
 
 fn within(at: Timestamp, from: Duration, span: Duration) -> bool {

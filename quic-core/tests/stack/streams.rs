@@ -16,11 +16,11 @@ use crate::common::{Net, Setup};
 const LIMIT: Timestamp = Timestamp::from_secs(120);
 
 fn net() -> Net {
-    Setup::new(Algorithm::Cubic).build()
+    Setup::new(Algorithm::CUBIC).build()
 }
 
 fn net_with(set: impl Fn(&mut EndpointConfig)) -> Net {
-    let mut setup = Setup::new(Algorithm::Cubic);
+    let mut setup = Setup::new(Algorithm::CUBIC);
     set(&mut setup.client);
     set(&mut setup.server);
     setup.build()

@@ -7,7 +7,7 @@ use crate::common::{Setup, download};
 
 #[test]
 fn ten_megabytes_arrive_over_a_clean_link() {
-    let mut net = Setup::new(Algorithm::Cubic).build();
+    let mut net = Setup::new(Algorithm::CUBIC).build();
     let outcome = download(&mut net, 10_000_000, Timestamp::from_secs(20));
     assert_eq!(outcome.received, 10_000_000);
     let server = outcome.server.expect("figures").sender;
@@ -23,7 +23,7 @@ fn ten_megabytes_arrive_over_a_clean_link() {
 
 #[test]
 fn ten_megabytes_arrive_over_a_lossy_link() {
-    let mut setup = Setup::new(Algorithm::NewReno);
+    let mut setup = Setup::new(Algorithm::NEW_RENO);
     setup.loss = Fraction::from_percent(2).expect("a fraction");
     setup.queue = ByteCount::new(100_000);
     let mut net = setup.build();
