@@ -3,7 +3,7 @@
 //! Everything here lives in real time on tokio; the work is in [`mod@crate::download`]. Standard output
 //! carries nothing but the body (with `--output -`); all words go to standard error.
 
-use std::fs::{self, File};
+use std::fs;
 use std::future::Future;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use cc::Algorithm;
 use clap::Args;
 use quic_core::tls::{self, ALPN_H3, TlsOptions, Trust};
-use quic_core::{ClientConfig, EndpointConfig, LogFactory, LogSink};
+use quic_core::{ClientConfig, EndpointConfig, LogFactory, log_to_directory};
 use tokio::sync::watch;
 use units::ByteCount;
 
@@ -140,6 +140,7 @@ pub fn run(args: &GetArgs) -> ExitCode {
     let code = runtime.block_on(async {
         let (sender, signal) = watch::channel(None);
         tokio::spawn(forward_signals(sender));
+        tokio::spawn(give_up_on_blocked_writes(args.max_time, signal.clone()));
         let key_log = std::env::var_os("SSLKEYLOGFILE").map(PathBuf::from);
         let outcomes = get(args, key_log, signal).await;
         outcomes
@@ -345,7 +346,8 @@ async fn cancel(
         }
     };
     let interrupted = async {
-        match signal.wait_for(Option::is_some).await {
+        let number = signal.wait_for(Option::is_some).await.map(|number| *number);
+        match number {
             Ok(number) => Cancel::Signal(number.unwrap_or(2)),
             // Nobody can send one any more.
             Err(_) => std::future::pending().await,
@@ -355,6 +357,23 @@ async fn cancel(
         why = time_is_up => why,
         why = interrupted => why,
     }
+}
+
+/// Ends the process when a signal or the time limit has not ended the downloads two seconds later: a
+/// write to a pipe that nobody reads blocks for as long as it likes. What is incomplete still has the
+/// name of something incomplete.
+async fn give_up_on_blocked_writes(
+    max_time: Option<Duration>,
+    signal: watch::Receiver<Option<u8>>,
+) {
+    let deadline = max_time.map(tokio::time::sleep);
+    let why = cancel(max_time, deadline, signal).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    say_error("given up: the output takes no more data");
+    std::process::exit(match why {
+        Cancel::MaxTime(_) => 28,
+        Cancel::Signal(number) => 128 + i32::from(number),
+    });
 }
 
 async fn forward_signals(sender: watch::Sender<Option<u8>>) {
@@ -381,20 +400,7 @@ fn qlog_factory(directory: &Path) -> Result<LogFactory, Error> {
         error,
         size: None,
     })?;
-    let directory = directory.to_path_buf();
-    Ok(Arc::new(move |header| {
-        let path = directory.join(qlogs::file_name(&header.odcid, header.vantage_point));
-        match File::create(&path) {
-            Ok(file) => Some(Box::new(file) as LogSink),
-            Err(error) => {
-                warn(&format!(
-                    "no qlog for a connection: {}: {error}",
-                    path.display()
-                ));
-                None
-            }
-        }
-    }))
+    Ok(log_to_directory(directory, Arc::new(warn)))
 }
 
 fn warn(text: &str) {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -101,7 +102,7 @@ impl Sink for FileSink {
         self.file = Some(if self.is_direct {
             OpenOptions::new().write(true).open(&self.path)?
         } else {
-            File::create(&self.part)?
+            open_part(&self.part)?
         });
         Ok(())
     }
@@ -114,10 +115,12 @@ impl Sink for FileSink {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.file.take().ok_or_else(not_begun)?.flush()?;
+        let mut file = self.file.take().ok_or_else(not_begun)?;
+        file.flush()?;
         if self.is_direct {
             return Ok(());
         }
+        // The file stays open, and locked, until it has its name.
         fs::rename(&self.part, &self.path)
     }
 
@@ -236,6 +239,37 @@ impl Sink for CountingSink {
     }
 }
 
+/// Opens `NAME.part` for this download alone, empty. What an earlier, unfinished download left there
+/// is overwritten.
+///
+/// # Errors
+/// Another download is writing it, or the name belongs to something that is no plain file.
+fn open_part(part: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(part).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(io::Error::other(format!(
+            "{} is in the way and no plain file",
+            part.display()
+        )));
+    }
+    let busy = || {
+        let text = format!("another download is writing {}", part.display());
+        io::Error::new(io::ErrorKind::ResourceBusy, text)
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(part)?;
+    file.try_lock().map_err(|_| busy())?;
+    // The other download may have finished, and taken the name away, between open and lock.
+    let (ours, named) = (file.metadata()?, fs::symlink_metadata(part));
+    if !named.is_ok_and(|named| named.dev() == ours.dev() && named.ino() == ours.ino()) {
+        return Err(busy());
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -262,6 +296,37 @@ mod tests {
             .collect::<io::Result<_>>()?;
         names.sort();
         Ok(names)
+    }
+
+    #[test]
+    fn two_downloads_to_one_name_never_share_a_file() -> Outcome {
+        let dir = TempDir::new()?;
+        let mut first = FileSink::new(dir.path().join("f"));
+        let mut second = FileSink::new(dir.path().join("f"));
+        first.begin(None)?;
+        first.write("first".into())?;
+        let busy = second.begin(None).expect_err("the first one has it");
+        assert!(busy.to_string().contains("another download"), "{busy}");
+        first.write(" whole".into())?;
+        first.finish()?;
+        assert_eq!(fs::read_to_string(dir.path().join("f"))?, "first whole");
+        // Once the name is free again, so is the way.
+        second.begin(None)?;
+        second.write("second".into())?;
+        second.finish()?;
+        assert_eq!(fs::read_to_string(dir.path().join("f"))?, "second");
+        Ok(())
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_part_is_not_followed() -> Outcome {
+        let dir = TempDir::new()?;
+        fs::write(dir.path().join("precious"), "precious")?;
+        std::os::unix::fs::symlink(dir.path().join("precious"), dir.path().join("f.part"))?;
+        let mut sink = FileSink::new(dir.path().join("f"));
+        assert!(sink.begin(None).is_err());
+        assert_eq!(fs::read_to_string(dir.path().join("precious"))?, "precious");
+        Ok(())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Everything here lives in real time on tokio; the work is in [`crate::serve`].
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use clap::Args;
 use quic_core::net::{self, BindError};
 use quic_core::tls::{self, ALPN_H3, KeyKind, ServerTls, TlsError, TlsOptions};
 use quic_core::{
-    ConfigError, Connection, Endpoint, EndpointConfig, LogFactory, LogSink, ServerConfig,
+    ConfigError, Connection, Endpoint, EndpointConfig, LogFactory, ServerConfig, log_to_directory,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -186,9 +186,6 @@ pub async fn serve(
         // Browsers refuse Ed25519.
         _ => ServerTls::generate(&args.name, KeyKind::EcdsaP256)?,
     };
-    if let Some(path) = &args.write_cert {
-        tls.write_certificate(path)?;
-    }
     let key_log = args.keylog.clone().or(key_log);
     if let Some(path) = &key_log {
         warn(&format!(
@@ -199,6 +196,10 @@ pub async fn serve(
     let options = TlsOptions::REAL.with_key_log(key_log.as_deref());
     let config = ServerConfig::new(tls::server_config(&tls, &[ALPN_H3], &options)?)?;
     let endpoint = bind(args, config)?;
+    // Only now that nobody else has the port: their clients may trust what the file holds.
+    if let Some(path) = &args.write_cert {
+        tls.write_certificate(path)?;
+    }
     let address = endpoint.local_addr();
     if !args.quiet {
         let _ = io::stderr().write_all(banner(args, &tls, address).as_bytes());
@@ -283,20 +284,7 @@ fn qlog_factory(directory: &Path) -> Result<LogFactory, ServeError> {
         error,
     };
     fs::create_dir_all(directory).map_err(problem)?;
-    let directory = directory.to_path_buf();
-    Ok(Arc::new(move |header| {
-        let path = directory.join(qlogs::file_name(&header.odcid, header.vantage_point));
-        match File::create(&path) {
-            Ok(file) => Some(Box::new(file) as LogSink),
-            Err(error) => {
-                warn(&format!(
-                    "no qlog for a connection: {}: {error}",
-                    path.display()
-                ));
-                None
-            }
-        }
-    }))
+    Ok(log_to_directory(directory, Arc::new(warn)))
 }
 
 fn server(site: Site, shutdown: Shutdown, is_quiet: bool) -> Server {

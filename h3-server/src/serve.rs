@@ -263,7 +263,8 @@ pub enum End {
 }
 
 /// One request, after it is over. Its `Display` is a line of the access log:
-/// `[::1]:50612 GET /hello.txt 200 6 complete`.
+/// `[::1]:50612 GET /hello.txt 200 6 sent`. Sent means handed to the transport to the last byte; whether
+/// the peer has acknowledged it is in the qlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRecord {
     /// Who asked.
@@ -295,7 +296,7 @@ impl fmt::Display for AccessRecord {
         }
         write!(f, "{} ", self.sent.as_u64())?;
         match &self.failure {
-            None => f.write_str("complete"),
+            None => f.write_str("sent"),
             Some(failure) => write!(f, "incomplete: {}", failure.escape_debug()),
         }
     }

@@ -193,6 +193,9 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
     let scenario = scenario::find(&args.scenario).map_err(|error| error.to_string())?;
     let plan = plan_of(args, &scenario, player.is_real());
     let total = plan.run_count();
+    if args.json.is_some() && args.json == args.plot && args.json != Some("-".into()) {
+        return Err("--json and --plot name the same file".to_owned());
+    }
     // Before the runs, which may take minutes.
     let json = args.json.as_deref().map(Target::open).transpose()?;
     let plot = args.plot.as_deref().map(Target::open).transpose()?;

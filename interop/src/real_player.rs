@@ -18,8 +18,8 @@ use crate::record::{Ending, Recorder, Recording};
 use crate::relay::{Relay, RelayConfig};
 use crate::results::SenderCounts;
 use crate::stack::{
-    Identity, RunClock, SERVER_NAME, SenderEar, SharedRecorder, end_of, endpoint_config, fetch,
-    lock, outcome, sender_counts,
+    Identity, LogTrouble, RunClock, SERVER_NAME, SenderEar, SharedRecorder, check_logs, end_of,
+    endpoint_config, fetch, lock, outcome, sender_counts,
 };
 
 /// Plays runs over loopback sockets.
@@ -46,7 +46,12 @@ impl Player for RealPlayer {
             .enable_all()
             .build()
             .map_err(|error| PlayError(format!("cannot start a runtime: {error}")))?;
-        runtime.block_on(self.play_real(request))
+        let trouble = LogTrouble::default();
+        let played = runtime.block_on(self.play_real(request, &trouble));
+        // With the endpoints' tasks the logs are written out to their end.
+        drop(runtime);
+        check_logs(&trouble)?;
+        played
     }
 
     fn is_real(&self) -> bool {
@@ -55,7 +60,11 @@ impl Player for RealPlayer {
 }
 
 impl RealPlayer {
-    async fn play_real(&self, request: &PlayRequest<'_>) -> Result<Recording, PlayError> {
+    async fn play_real(
+        &self,
+        request: &PlayRequest<'_>,
+        trouble: &LogTrouble,
+    ) -> Result<Recording, PlayError> {
         let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::new()));
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let bind_error = |error: net::BindError| PlayError(error.to_string());
@@ -64,7 +73,7 @@ impl RealPlayer {
         // The relay's phases and the record count from the same instant, within microseconds.
         let began_at = now();
         let clock = clock_from(began_at);
-        let mut server_config = endpoint_config(request, true);
+        let mut server_config = endpoint_config(request, true, trouble);
         let (ear_recorder, ear_clock) = (recorder.clone(), clock.clone());
         server_config.observer = Some(Arc::new(move || {
             Some(Box::new(SenderEar {
@@ -81,7 +90,7 @@ impl RealPlayer {
         .map_err(bind_error)?;
         let client = net::bind(
             local,
-            endpoint_config(request, false),
+            endpoint_config(request, false, trouble),
             Some(self.identity.client.clone()),
             None,
         )

@@ -354,18 +354,28 @@ impl Report<'_> {
             }
             Judgement::Missed => {
                 if let Some(seed) = verdict.worst_seed {
-                    line(out, 10, &self.replay_words(group, verdict, seed));
+                    let outside = format!(
+                        "          {} of {} runs outside; the worst again:",
+                        verdict.outside_count, verdict.run_count
+                    );
+                    line(out, 10, &outside);
+                    // On a line of its own and never wrapped, so that it can be copied.
+                    out.push_str(&self.replay_command(group, seed));
                 }
             }
         }
     }
 
-    fn replay_words(&self, group: &Group, verdict: &Verdict, seed: u64) -> String {
+    fn replay_command(&self, group: &Group, seed: u64) -> String {
         let real = if self.is_real { " --real" } else { "" };
+        let limit = if self.limit == self.scenario.limit {
+            String::new()
+        } else {
+            format!(" --limit \"{}\"", format_duration(self.limit))
+        };
         format!(
-            "          {} of {} runs outside; the worst again: tidegate run {} --cc {} --seed \
-             {seed}{real}",
-            verdict.outside_count, verdict.run_count, self.scenario.name, group.controller
+            "          tidegate run {} --cc {} --seed {seed}{limit}{real}\n",
+            self.scenario.name, group.controller
         )
     }
 

@@ -5,18 +5,16 @@
 //! the host only.
 
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use cc::Transition;
 use h3_client::{CountingSink, Job, Quiet, Sink, Url, download};
 use h3_server::content::Verifier;
-use qlogs::{TraceHeader, create_in};
 use quic_core::tls::{ALPN_H3, ServerTls, TlsOptions, Trust, client_config, server_config};
 use quic_core::{
-    ClientConfig, Connection, ConnectionStats, EndpointConfig, LogFactory, SenderObserver,
-    SenderUpdate, ServerConfig, h3_adapter,
+    ClientConfig, Connection, ConnectionStats, EndpointConfig, SenderObserver, SenderUpdate,
+    ServerConfig, h3_adapter, log_to_directory,
 };
 use units::{ByteCount, Timestamp};
 
@@ -65,7 +63,11 @@ impl Identity {
 }
 
 /// How the endpoints of a run are set up. `is_server` is the side that sends the download.
-pub(crate) fn endpoint_config(request: &PlayRequest<'_>, is_server: bool) -> EndpointConfig {
+pub(crate) fn endpoint_config(
+    request: &PlayRequest<'_>,
+    is_server: bool,
+    problem: &LogTrouble,
+) -> EndpointConfig {
     EndpointConfig {
         algorithm: *request.algorithm,
         datagram_size: request.scenario.datagram,
@@ -77,7 +79,15 @@ pub(crate) fn endpoint_config(request: &PlayRequest<'_>, is_server: bool) -> End
         // A run whose link stays silent is ended by the scenario's limit, not by the transport.
         idle_timeout: None,
         seed: Some(request.seed.wrapping_mul(2) + u64::from(is_server)),
-        log: request.qlog_dir.map(log_factory),
+        log: request.qlog_dir.map(|dir| {
+            let problem = problem.clone();
+            log_to_directory(
+                dir,
+                Arc::new(move |text: &str| {
+                    lock(&problem).get_or_insert_with(|| text.to_owned());
+                }),
+            )
+        }),
         log_title: format!(
             "{}, {}, seed {}",
             request.scenario.name, request.case.name, request.seed
@@ -86,14 +96,15 @@ pub(crate) fn endpoint_config(request: &PlayRequest<'_>, is_server: bool) -> End
     }
 }
 
-/// Logs go to one file per side below `dir`. A file that cannot be made leaves the run without a
-/// log rather than without a result; the runner has made sure that the directory is writable.
-fn log_factory(dir: &Path) -> LogFactory {
-    let dir = dir.to_owned();
-    Arc::new(move |header: &TraceHeader| {
-        let (file, _) = create_in(&dir, &header.odcid, header.vantage_point).ok()?;
-        Some(Box::new(file))
-    })
+/// The first thing that went wrong with the logs of a run.
+pub(crate) type LogTrouble = Arc<Mutex<Option<String>>>;
+
+/// A run whose logs are incomplete is no result: whoever asked for them would not notice.
+pub(crate) fn check_logs(problem: &LogTrouble) -> Result<(), PlayError> {
+    match lock(problem).take() {
+        Some(text) => Err(PlayError(text)),
+        None => Ok(()),
+    }
 }
 
 /// Passes what the download's sender does to the recorder.

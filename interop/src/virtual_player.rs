@@ -14,8 +14,8 @@ use crate::play::{PlayError, PlayRequest, Player};
 use crate::record::{Ending, LinkEnding, Recorder, Recording};
 use crate::results::SenderCounts;
 use crate::stack::{
-    Identity, RunClock, SERVER_NAME, SenderEar, SharedRecorder, end_of, endpoint_config, fetch,
-    lock, outcome, sender_counts,
+    Identity, LogTrouble, RunClock, SERVER_NAME, SenderEar, SharedRecorder, check_logs, end_of,
+    endpoint_config, fetch, lock, outcome, sender_counts,
 };
 
 /// Plays runs on the virtual network.
@@ -52,7 +52,8 @@ impl Player for VirtualPlayer {
             Arc::new(move || timers.now())
         };
 
-        let mut server_config = endpoint_config(request, true);
+        let trouble = LogTrouble::default();
+        let mut server_config = endpoint_config(request, true, &trouble);
         let (ear_recorder, ear_clock) = (recorder.clone(), clock.clone());
         server_config.observer = Some(Arc::new(move || {
             Some(Box::new(SenderEar {
@@ -73,7 +74,7 @@ impl Player for VirtualPlayer {
         let (client_node, client) = world
             .add_endpoint(
                 SocketAddr::from(([10, 0, 0, 2], 50_000)),
-                endpoint_config(request, false),
+                endpoint_config(request, false, &trouble),
                 Some(self.identity.client.clone()),
                 None,
             )
@@ -141,7 +142,9 @@ impl Player for VirtualPlayer {
             real: None,
         };
         let now = world.now();
-        // The world's tasks hold the recorder; it is closed from a copy of nothing.
+        // With the world the logs are written out to their end.
+        drop(world);
+        check_logs(&trouble)?;
         let recorder = std::mem::take(&mut *lock(&recorder));
         Ok(recorder.finish(now, ending))
     }

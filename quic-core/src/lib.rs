@@ -42,6 +42,6 @@ pub use config::{ClientConfig, DEFAULT_INITIAL_RTT, EndpointConfig, LogFactory, 
 pub use conn::ConnectionStats;
 pub use error::{ConfigError, ConnectError, ConnectionError, ReadError, WriteError};
 pub use handles::{Connection, Endpoint, RecvStream, SendStream};
-pub use log::LogSink;
+pub use log::{LogProblem, LogSink, log_to_directory};
 pub use observer::{ObserverFactory, SenderObserver, SenderUpdate};
 pub use sender::SenderStats;

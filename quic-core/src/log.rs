@@ -1,6 +1,13 @@
 //! Turns what the transport saw into qlog events. Exists only for connections that are logged.
 
-use std::{io::Write, net::SocketAddr, time::Duration};
+use std::{
+    fs::File,
+    io::{self, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use cc::Transition;
 use qlogs::{
@@ -10,6 +17,7 @@ use qlogs::{
 use units::{ByteCount, Timestamp};
 
 use crate::{
+    config::LogFactory,
     error::ConnectionError,
     parameters::Parameters,
     tap::{Collected, ReceivedPacket, SentPacket, Space},
@@ -17,6 +25,56 @@ use crate::{
 
 /// Where a log goes: anything that takes bytes.
 pub type LogSink = Box<dyn Write + Send>;
+
+/// Hears, in one line, why a log could not be begun or is incomplete.
+pub type LogProblem = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// One file per connection and side in `directory` ([`qlogs::create_in`]). What goes wrong with a
+/// file is told once; the connection goes on.
+pub fn log_to_directory(directory: &Path, on_problem: LogProblem) -> LogFactory {
+    let directory = directory.to_owned();
+    Arc::new(move |header| {
+        match qlogs::create_in(&directory, &header.odcid, header.vantage_point) {
+            Ok((file, path)) => Some(Box::new(LogFile {
+                file,
+                path,
+                on_problem: on_problem.clone(),
+                has_failed: false,
+            }) as LogSink),
+            Err(error) => {
+                on_problem(&format!(
+                    "no qlog for a connection in {}: {error}",
+                    directory.display()
+                ));
+                None
+            }
+        }
+    })
+}
+
+struct LogFile {
+    file: File,
+    path: PathBuf,
+    on_problem: LogProblem,
+    has_failed: bool,
+}
+
+impl Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            if !std::mem::replace(&mut self.has_failed, true) {
+                (self.on_problem)(&format!(
+                    "the qlog {} is incomplete: {error}",
+                    self.path.display()
+                ));
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
 
 /// The log of one connection.
 pub(crate) struct ConnLog {
@@ -273,4 +331,33 @@ fn frames(tapped: &Collected, (from, to): (u32, u32)) -> Vec<qlogs::Frame> {
         .and_then(|(from, to)| tapped.frames.get(from..to))
         .map(<[_]>::to_vec)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_once() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = told.clone();
+        let mut log = LogFile {
+            file: File::options()
+                .write(true)
+                .open("/dev/full")
+                .expect("the device that is always full"),
+            path: "traces/ab_server.sqlog".into(),
+            on_problem: Arc::new(move |text: &str| {
+                heard.lock().expect("unpoisoned").push(text.to_owned());
+            }),
+            has_failed: false,
+        };
+        assert!(log.write(b"x").is_err());
+        assert!(log.write(b"y").is_err());
+        let told = told.lock().expect("unpoisoned");
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("the qlog traces/ab_server.sqlog is incomplete: "));
+    }
 }

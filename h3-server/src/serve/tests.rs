@@ -91,7 +91,7 @@ fn a_line_of_the_log_cannot_be_forged() {
     };
     assert_eq!(
         record.to_string(),
-        "127.0.0.1:50612 GET /a\\n[::1]:1 GET /b 200 6 complete\\u{1b}[2J 200 6 complete"
+        "127.0.0.1:50612 GET /a\\n[::1]:1 GET /b 200 6 complete\\u{1b}[2J 200 6 sent"
     );
     let record = AccessRecord {
         peer: None,

@@ -1,6 +1,7 @@
 //! The scenarios inside the program, and how a name or a path finds one.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use super::error::{Problem, ScenarioError};
@@ -85,6 +86,9 @@ pub fn find(name_or_path: &str) -> Result<Scenario, LookupError> {
     })
 }
 
+/// A scenario has a few hundred bytes; a device or a film named by mistake must not fill memory.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
 impl Scenario {
     /// Reads a scenario from a text; `file` is its name in messages.
     ///
@@ -106,7 +110,15 @@ impl Scenario {
             key: String::new(),
             problem: Problem::Unreadable(problem),
         };
-        let bytes = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let mut bytes = Vec::new();
+        fs::File::open(path)
+            .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|error| unreadable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(unreadable(
+                "it is larger than 1 MiB; a scenario is a small text file".to_owned(),
+            ));
+        }
         let text = String::from_utf8(bytes)
             .map_err(|_| unreadable("it is not text in UTF-8".to_owned()))?;
         parse::parse(&file, &text)
