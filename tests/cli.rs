@@ -265,6 +265,56 @@ fn results_that_cannot_be_written_are_an_error() {
 }
 
 #[test]
+fn a_device_is_no_scenario_and_fills_no_memory() {
+    refuses(&["run", "/dev/zero"], &["/dev/zero", "larger than 1 MiB"]);
+}
+
+#[test]
+fn one_file_cannot_take_both_results_and_plot() {
+    let folder = folder("one-file");
+    let file = scenario(&folder, "seeds = 2", "seeds = 1");
+    let path = folder.join("out").to_str().expect("text").to_owned();
+    refuses(
+        &["run", &file, "--json", &path, "--plot", &path],
+        &["--json", "--plot", "same file"],
+    );
+}
+
+#[test]
+fn the_command_that_shows_the_worst_run_again_keeps_the_limit() {
+    let folder = folder("replay");
+    let file = scenario(&folder, "max = \"500 ms\"", "max = \"1 ms\"");
+    let ended = tidegate(&["run", &file, "--seeds", "1", "--limit", "5 s"]);
+    assert_eq!(ended.status, Some(1), "{}", ended.err);
+    let command = "tidegate run small --cc newreno --seed 1 --limit \"5 s\"";
+    assert!(
+        ended.out.lines().any(|line| line.trim() == command),
+        "{}",
+        ended.out
+    );
+}
+
+/// A limit on the size of files stands in for a full disk.
+#[test]
+fn a_log_that_does_not_fit_on_the_disk_is_an_error() {
+    let folder = folder("full-disk");
+    let file = scenario(&folder, "seeds = 2", "seeds = 1");
+    let logs = folder.join("logs");
+    let ended = Command::new("sh")
+        .arg("-c")
+        .arg("trap '' XFSZ; ulimit -f 8; exec \"$0\" run \"$1\" --qlog \"$2\"")
+        .arg(env!("CARGO_BIN_EXE_tidegate"))
+        .arg(&file)
+        .arg(&logs)
+        .output()
+        .expect("the program starts");
+    let err = String::from_utf8(ended.stderr).expect("text");
+    assert_eq!(ended.status.code(), Some(2), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(err.contains("qlog") && err.contains("incomplete"), "{err}");
+}
+
+#[test]
 fn the_status_is_0_when_everything_is_met_and_1_when_something_is_not() {
     let folder = folder("status");
     let ended = tidegate(&["run", &scenario(&folder, "seeds = 2", "seeds = 3")]);
