@@ -54,7 +54,7 @@ fn run(name: &str, algorithm: Algorithm) {
         window = controller.window();
     }
     println!("{name:<28} {best:>9.1} {:>14}", window.to_string());
-    println!("VALIDATION A30/{name} {best:.1}ns <={BOUND_NS}ns");
+    println!("A30 {name}: {best:.1} ns, allowed {BOUND_NS} ns");
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

@@ -350,7 +350,7 @@ mod tests {
         let error = |text: &str| text.parse::<Algorithm>().expect_err(text).to_string();
         assert_eq!(
             error("newreno+fastconv"),
-            "\"newreno+fastconv\": unknown option \"fastconv\"; allowed are hystart, abe, prr, undo, each once and \
+            "\"newreno+fastconv\": unknown option \"fastconv\"; allowed are hystart, abe, prr, undo, pacing, each once and \
              with + or - before it, for example \"cubic+prr-hystart\""
         );
         assert_eq!(

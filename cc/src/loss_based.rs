@@ -522,6 +522,9 @@ impl<A: Avoidance> Controller for LossBased<A> {
         let (Some(smoothed), Some(latest)) = (rtt.smoothed(), rtt.latest()) else {
             return Rate::INFINITE;
         };
+        if !self.options.pacing {
+            return Rate::INFINITE;
+        }
         // RFC 9002 section 7.7 asks for at least one window per round trip. Lost ACKs give samples of
         // many round trips, and the average takes dozens of good ones to come down: measured after
         // 30 % loss, a window of 2 left every 90 to 180 ms on a 10 ms path. The latest sample bounds

@@ -30,16 +30,20 @@ pub struct LossBasedOptions {
     /// `undo`: take a cut back when all the losses behind it turn out to be late packets (RFC 9438 section 4.9). On
     /// by default.
     pub undo: bool,
+    /// `pacing`: spread packets over the round trip (RFC 9002 section 7.7). Off, all that the window allows leaves at
+    /// once. On by default; off is for reproducing what senders without a pacer suffer.
+    pub pacing: bool,
 }
 
 impl LossBasedOptions {
-    /// HyStart++, fast convergence and undo; no ABE, no PRR.
+    /// HyStart++, fast convergence, undo and pacing; no ABE, no PRR.
     pub const DEFAULT: Self = Self {
         hystart: true,
         abe: false,
         prr: false,
         fast_convergence: true,
         undo: true,
+        pacing: true,
     };
 
     /// The defaults without HyStart++: slow start ends with a loss or a mark.
@@ -97,7 +101,7 @@ struct Switch {
     place: fn(&mut LossBasedOptions) -> &mut bool,
 }
 
-const SWITCHES: [Switch; 5] = [
+const SWITCHES: [Switch; 6] = [
     Switch {
         name: "hystart",
         place: |options| &mut options.hystart,
@@ -115,16 +119,20 @@ const SWITCHES: [Switch; 5] = [
         place: |options| &mut options.undo,
     },
     Switch {
+        name: "pacing",
+        place: |options| &mut options.pacing,
+    },
+    Switch {
         name: "fastconv",
         place: |options| &mut options.fast_convergence,
     },
 ];
 
 /// What CUBIC takes.
-pub(crate) const CUBIC_OPTIONS: &[&str] = &["hystart", "abe", "prr", "undo", "fastconv"];
+pub(crate) const CUBIC_OPTIONS: &[&str] = &["hystart", "abe", "prr", "undo", "pacing", "fastconv"];
 
 /// What NewReno takes: it has no plateau to lower.
-pub(crate) const NEW_RENO_OPTIONS: &[&str] = &["hystart", "abe", "prr", "undo"];
+pub(crate) const NEW_RENO_OPTIONS: &[&str] = &["hystart", "abe", "prr", "undo", "pacing"];
 
 /// What is wrong with a list of options.
 #[derive(Clone, PartialEq, Eq, Debug)]

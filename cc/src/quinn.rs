@@ -94,6 +94,15 @@ impl ControllerFactory for Factory {
     }
 }
 
+/// Returns what shows whether a deliberate fault has struck; `None` if this is no loss-based controller of this crate.
+#[cfg(feature = "mutants")]
+#[must_use]
+pub fn fault_counters(controller: &dyn Controller) -> Option<crate::faults::FaultCounters> {
+    let copy = controller.clone_box().into_any();
+    let adapter = copy.downcast::<Adapter>().ok()?;
+    adapter.settled().model.fault_counters()
+}
+
 /// One controller of ours, as quinn sees it.
 ///
 /// quinn reads the window through a shared reference, and that may complete an event; hence the lock. Nobody else

@@ -1,6 +1,10 @@
 //! The drop-in for quinn: on the real protocol core, and under any sequence of calls.
 
+#[expect(dead_code, reason = "other test programs use the rest")]
 mod quinn_support;
+#[path = "../../tests/support/validation_rows.rs"]
+#[expect(dead_code, reason = "the random parts of TLS are not seeded")]
+mod validation_rows;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,6 +15,7 @@ use cc::quinn::Factory;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_support::{Pair, harvest_rtt, origin};
+use validation_rows::unsteady_row;
 
 const ONE_WAY: Duration = Duration::from_millis(10);
 const DATAGRAM: u16 = 1_200;
@@ -27,7 +32,13 @@ fn factory(name: &str) -> Arc<Factory> {
 #[test]
 fn at_the_floor_two_full_datagrams_leave_back_to_back() {
     let bursts = bursts_at_the_floor(factory("fixed:100Mbit/s:2400B"));
-    println!("VALIDATION A29 datagrams per burst at the floor {bursts:?}");
+    let most = bursts.iter().copied().max().unwrap_or(0);
+    unsteady_row(
+        "control",
+        "A29/at the floor",
+        format!("{most} datagrams per burst"),
+        "2 back to back",
+    );
     assert!(bursts.len() >= 40, "one burst per round trip: {bursts:?}");
     assert!(bursts.iter().all(|count| *count == 2), "{bursts:?}");
 }
@@ -35,7 +46,13 @@ fn at_the_floor_two_full_datagrams_leave_back_to_back() {
 #[test]
 fn a_controller_that_reports_its_exact_window_sends_one_datagram_at_the_floor() {
     let bursts = bursts_at_the_floor(Arc::new(ExactFactory(factory("fixed:100Mbit/s:2400B"))));
-    println!("VALIDATION A29 without the extra byte {bursts:?}");
+    let most = bursts.iter().copied().max().unwrap_or(0);
+    unsteady_row(
+        "control",
+        "A29/without the extra byte",
+        format!("{most} datagram per burst"),
+        "1, then the delayed ACK",
+    );
     assert!(bursts.iter().all(|count| *count == 1), "{bursts:?}");
     // And waits for the delayed ACK each time.
     assert!(bursts.len() <= 25, "{bursts:?}");
@@ -79,8 +96,11 @@ fn cubic_climbs_from_the_floor_when_the_loss_is_over() {
     assert!(at_the_floor >= 10, "one datagram in three is lost");
     pair.run_for(Duration::from_millis(500));
     let window = pair.controller().metrics().congestion_window;
-    println!(
-        "VALIDATION A29 bursts at the floor {at_the_floor}, window 25 round trips after the loss {window}"
+    unsteady_row(
+        "control",
+        "A29/25 round trips after the loss",
+        format!("{window} B"),
+        format!("at least {} B", 10 * MTU),
     );
     assert!(window >= 10 * MTU, "{window}");
 }

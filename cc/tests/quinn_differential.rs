@@ -1,11 +1,18 @@
 //! Eight defects of the controllers that quinn-proto 0.11.19 brings along, each shown there and absent here.
 //!
 //! One script per defect is played on quinn's controller and on ours through the drop-in, call by call as quinn makes
-//! them. Each test prints `VALIDATION A26/Dn <quinn's> <ours>`. The packets are of 1,200 bytes, and windows are given in
+//! them. What is measured stands in `docs/validation.md`, part
+//! "quinn beside ours". The packets are of 1,200 bytes, and windows are given in
 //! packets where the text says so.
 
 #[expect(dead_code, reason = "scripts need an RTT estimator, not a network")]
 mod quinn_support;
+#[path = "../../tests/support/validation_rows.rs"]
+#[expect(
+    dead_code,
+    reason = "quinn's part is its own affair and is not compared"
+)]
+mod validation_rows;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +22,17 @@ use cc::quinn::Factory;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_support::{harvest_rtt, origin};
+use validation_rows::unsteady_row;
+
+/// The defect in the controllers of quinn, and the same script played on ours.
+fn report(defect: &str, stock: String, ours: String) {
+    unsteady_row(
+        "control",
+        &format!("A26/{defect}"),
+        ours,
+        format!("quinn: {stock}"),
+    );
+}
 
 const MTU: u64 = 1_200;
 const FLOOR: u64 = 2 * MTU;
@@ -38,7 +56,7 @@ fn d1_a_minute_of_silence_does_not_make_the_window_explode() {
     let (_, stock) = play(stock_cubic(LONG), minute);
     let (soon, ours) = play(our("cubic", LONG), minute);
     let (_, without_silence) = play(our("cubic", LONG), Duration::ZERO);
-    println!("VALIDATION A26/D1 {stock:.1} {ours:.1}");
+    report("D1", format!("{stock:.1}"), format!("{ours:.1}"));
     assert!(stock > 10_000.0, "quinn: {stock}");
     assert!(
         (ours - without_silence).abs() < 0.1,
@@ -64,7 +82,11 @@ fn d2_after_fast_convergence_the_window_grows_in_the_first_rounds() {
     let [stock_long, ours_long, stock_short, ours_short] = measured[..] else {
         panic!("two scripts at two round-trip times");
     };
-    println!("VALIDATION A26/D2 {stock_long}|{stock_short} {ours_long}|{ours_short}");
+    report(
+        "D2",
+        format!("{stock_long}|{stock_short}"),
+        format!("{ours_long}|{ours_short}"),
+    );
     assert!(
         stock_long >= 5 && stock_short >= 15,
         "quinn: {stock_long}, {stock_short}"
@@ -86,7 +108,7 @@ fn d3_on_a_short_path_the_window_keeps_up_with_reno() {
         script.rounds(100);
         script.packets()
     });
-    println!("VALIDATION A26/D3 {stock:.1} {ours:.1}");
+    report("D3", format!("{stock:.1}"), format!("{ours:.1}"));
     assert!(stock < 75.0, "quinn: {stock}");
     // 106.8 by the independent model of RFC 9438; quinn's own NewReno, which began four packets lower, has 110.
     assert!(ours > 101.0, "ours: {ours}");
@@ -111,7 +133,11 @@ fn d4_persistent_congestion_within_recovery_leads_to_the_floor() {
         script.lose(sent, true);
         script.window()
     });
-    println!("VALIDATION A26/D4 {stock_cubic}|{stock_reno} {our_cubic}|{our_reno}");
+    report(
+        "D4",
+        format!("{stock_cubic}|{stock_reno}"),
+        format!("{our_cubic}|{our_reno}"),
+    );
     assert_eq!([stock_cubic, stock_reno], [84_000, 60_000]);
     assert_eq!([our_cubic, our_reno], [FLOOR, FLOOR]);
 }
@@ -127,7 +153,7 @@ fn d5_persistent_congestion_reduces_the_threshold_once() {
         assert_eq!(script.window(), FLOOR);
         script.ssthresh().expect("it was set just now")
     });
-    println!("VALIDATION A26/D5 {stock} {ours}");
+    report("D5", format!("{stock}"), format!("{ours}"));
     assert!(stock < 59_000, "quinn: 0.49 of 120,000 is {stock}");
     assert_eq!(ours, 84_000, "0.7 of 120,000");
 }
@@ -139,7 +165,7 @@ fn d6_packets_sent_at_the_instant_of_construction_grow_the_window() {
         script.rounds(1);
         script.window()
     });
-    println!("VALIDATION A26/D6 {stock} {ours}");
+    report("D6", format!("{stock}"), format!("{ours}"));
     assert_eq!(stock, 12_000);
     assert_eq!(ours, 24_000);
 }
@@ -164,7 +190,7 @@ fn d7_a_mark_can_be_told_from_a_loss() {
             .on_congestion_event(script.now, sent, false, 0);
         script.window() as f64 / before as f64
     });
-    println!("VALIDATION A26/D7 {stock:.3} {ours:.3}");
+    report("D7", format!("{stock:.3}"), format!("{ours:.3}"));
     assert!((stock - 0.7).abs() < 0.001, "quinn: {stock}");
     assert!((ours - 0.85).abs() < 0.001, "ours: {ours}");
     assert!(
@@ -180,7 +206,7 @@ fn d8_a_larger_datagram_before_the_first_acknowledgement_gives_a_new_initial_win
         script.controller.on_mtu_update(1_452);
         script.window()
     });
-    println!("VALIDATION A26/D8 {stock} {ours}");
+    report("D8", format!("{stock}"), format!("{ours}"));
     assert_eq!(stock, 12_000);
     assert_eq!(ours, 14_520);
 }

@@ -85,6 +85,7 @@ fn algorithms() -> Vec<Algorithm> {
         prr: false,
         fast_convergence: false,
         undo: false,
+        pacing: false,
     };
     let on = LossBasedOptions {
         hystart: true,
@@ -92,6 +93,7 @@ fn algorithms() -> Vec<Algorithm> {
         prr: true,
         fast_convergence: true,
         undo: true,
+        pacing: true,
     };
     let mut all = Vec::new();
     for options in [off, LossBasedOptions::DEFAULT, on] {

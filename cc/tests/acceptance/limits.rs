@@ -129,12 +129,15 @@ fn a13_slow_start_grows_to_twice_the_largest_flight() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let mut path = TestPath::with_controller(algorithm.build(ByteCount::new(1_000)));
         assert_eq!(path.window(), ByteCount::new(10_000));
-        for (flight, window) in [(4, 14_000), (8, 20_000), (4, 20_000), (20, 40_000)] {
+        for (round, (flight, window)) in [(4, 14_000), (8, 20_000), (4, 20_000), (20, 40_000)]
+            .into_iter()
+            .enumerate()
+        {
             path.send(flight);
             path.wait(ms(100));
             path.ack(flight);
             report(
-                &format!("A13/flight-{flight}/{algorithm}"),
+                &format!("A13/{}-flight-{flight}/{algorithm}", round + 1),
                 path.window().as_u64(),
                 window,
             );

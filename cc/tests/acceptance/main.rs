@@ -1,14 +1,17 @@
 //! The acceptance rows that can be shown on a controller alone, each a test named after its row.
 //!
-//! Windows are given in packets of 1,200 bytes where the text says so. Each measured value that a row names is printed
-//! as `VALIDATION <row> <measured> <bound>`, without spaces inside the three, so that a report can be made of it:
-//!
-//! ```text
-//! cargo test --manifest-path cc/Cargo.toml --features mutants --test acceptance -- --nocapture | grep VALIDATION
-//! ```
+//! Windows are given in packets of 1,200 bytes where the text says so. Each measured value that a row names stands in
+//! `docs/validation.md`, part "control"; the tests compare, and with `TIDEGATE_WRITE_DOCS=1` write it.
 //!
 //! Rows that need the whole stack, or quinn beside it (A19 to A21, A23, A24, A26, A29), are tested there; A30 is
 //! the example `bench_ack`.
+
+#[path = "../../../tests/support/validation_rows.rs"]
+#[expect(
+    dead_code,
+    reason = "a controller without a network is the same in every run"
+)]
+mod validation_rows;
 
 mod curve;
 mod events;
@@ -25,6 +28,7 @@ use std::time::Duration;
 use cc::Algorithm;
 use cc::testing::TestPath;
 use units::ByteCount;
+use validation_rows::row;
 
 const PACKET: ByteCount = ByteCount::new(1_200);
 const INSTANT: Duration = Duration::from_nanos(1);
@@ -33,9 +37,24 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Prints one line for the report.
-fn report(row: &str, measured: impl Display, bound: impl Display) {
-    println!("VALIDATION {row} {measured} {bound}");
+/// Compares a measured value with the document, or writes it there.
+#[track_caller]
+fn report(name: &str, measured: impl Display, bound: impl Display) {
+    row("control", name, in_words(measured), in_words(bound));
+}
+
+/// The tests write values as one word each.
+fn in_words(value: impl Display) -> String {
+    let text = value.to_string();
+    [
+        ("pkt", " packets"),
+        ("+-", " ± "),
+        ("permille", " ‰"),
+        ("<=", "≤ "),
+        (">=", "≥ "),
+    ]
+    .into_iter()
+    .fold(text, |text, (short, long)| text.replace(short, long))
 }
 
 /// A window in packets, with three decimals.

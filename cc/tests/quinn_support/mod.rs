@@ -103,6 +103,10 @@ pub(crate) struct Pair {
     pub(crate) received: usize,
     /// Says which of the server's datagrams the network loses.
     pub(crate) is_lost: Box<dyn FnMut(Instant, usize) -> bool>,
+    /// Says which of the client's.
+    pub(crate) is_answer_lost: Box<dyn FnMut(Instant) -> bool>,
+    /// Sees the server's true window each time the server may have sent.
+    pub(crate) on_window: Box<dyn FnMut(Instant, u64)>,
     /// Every batch of full datagrams the server sent at one instant.
     pub(crate) bursts: Vec<Burst>,
 }
@@ -168,6 +172,8 @@ impl Pair {
             to_send: 0,
             received: 0,
             is_lost: Box::new(|_, _| false),
+            is_answer_lost: Box::new(|_| false),
+            on_window: Box::new(|_, _| {}),
             bursts: Vec::new(),
         }
     }
@@ -191,6 +197,12 @@ impl Pair {
         connection
     }
 
+    /// Whether the server has finished the handshake.
+    pub(crate) fn is_connected(&self) -> bool {
+        let connection = self.server.connection.as_ref();
+        connection.is_some_and(|(_, connection)| !connection.is_handshaking())
+    }
+
     /// Moves the client to another port, as a NAT does that forgot it.
     pub(crate) fn rebind_client(&mut self) {
         self.client.address.set_port(self.client.address.port() + 1);
@@ -205,9 +217,22 @@ impl Pair {
 
     /// Plays everything that happens within this span.
     pub(crate) fn run_for(&mut self, span: Duration) {
-        let end = self.now + span;
+        self.run_until(span, |_| false);
+    }
+
+    /// Plays until `is_done`, and returns after how long; `None` if it was not within this span.
+    pub(crate) fn run_until(
+        &mut self,
+        span: Duration,
+        mut is_done: impl FnMut(&Self) -> bool,
+    ) -> Option<Duration> {
+        let begin = self.now;
+        let end = begin + span;
         loop {
             self.transmit();
+            if is_done(self) {
+                return Some(self.now - begin);
+            }
             let timers = [&mut self.client, &mut self.server].map(|side| {
                 let (_, connection) = side.connection.as_mut()?;
                 connection.poll_timeout()
@@ -235,6 +260,7 @@ impl Pair {
             }
         }
         self.now = end;
+        None
     }
 
     fn deliver(&mut self, datagram: Datagram) {
@@ -288,7 +314,11 @@ impl Pair {
                 let payload = BytesMut::from(&buffer[..]);
                 buffer.clear();
                 full_datagrams += usize::from(payload.len() == DATAGRAM);
-                if !is_client && (self.is_lost)(self.now, payload.len()) {
+                let is_lost = match is_client {
+                    true => (self.is_answer_lost)(self.now),
+                    false => (self.is_lost)(self.now, payload.len()),
+                };
+                if is_lost {
                     continue;
                 }
                 self.in_transit.push_back(Datagram {
@@ -297,6 +327,10 @@ impl Pair {
                     from,
                     payload,
                 });
+            }
+            if !is_client {
+                let metrics = connection.congestion_state().metrics();
+                (self.on_window)(self.now, metrics.congestion_window);
             }
             if !is_client && full_datagrams > 0 {
                 self.bursts.push(Burst {
