@@ -22,6 +22,22 @@ pub struct PipeConfig {
     pub loss_place: LossPlace,
     /// Arrivals to drop, counted from 1. Order and repetitions do not matter.
     pub drop_packets: Vec<u64>,
+    /// Large packets to drop one at a time. Each rule keeps its own count; a packet that several of
+    /// them claim is counted by the first.
+    pub drop_spaced: Vec<SpacedDrops>,
+}
+
+/// Drops the first packet of a size whenever a time has passed since it last did so.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SpacedDrops {
+    /// How many packets to drop in all.
+    pub count: u64,
+    /// How long each drop keeps away the next.
+    pub gap: Duration,
+    /// Smaller packets are let through. Bytes on the wire, IP header included.
+    pub at_least: ByteCount,
+    /// How many packets of that size to let through before the first drop.
+    pub skip: u64,
 }
 
 impl PipeConfig {
@@ -48,6 +64,7 @@ impl Default for PipeConfig {
             loss: Fraction::ZERO,
             loss_place: LossPlace::default(),
             drop_packets: Vec::new(),
+            drop_spaced: Vec::new(),
         }
     }
 }

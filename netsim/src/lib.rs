@@ -69,9 +69,10 @@ mod histogram;
 mod output;
 mod pipe;
 mod random;
+mod script;
 mod serialiser;
 
-pub use config::{Change, ConfigError, LossPlace, PipeConfig};
+pub use config::{Change, ConfigError, LossPlace, PipeConfig, SpacedDrops};
 pub use counters::{Counters, DropCause, Tally};
 pub use event_heap::EventHeap;
 pub use histogram::DelayHistogram;

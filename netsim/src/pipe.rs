@@ -14,6 +14,7 @@ use crate::counters::{Counters, DropCause};
 use crate::event_heap::EventHeap;
 use crate::output::OutputRecord;
 use crate::random::{Luck, RandomStream, RandomStreams};
+use crate::script::DropScript;
 use crate::serialiser::Serialiser;
 
 /// A packet on its way through a pipe.
@@ -68,7 +69,7 @@ impl<T> Pipe<T> {
         Ok(Self {
             name: name.to_owned(),
             changes: EventHeap::new(),
-            script: DropScript::new(&config.drop_packets),
+            script: DropScript::new(&config.drop_packets, &config.drop_spaced),
             loss: streams.stream(&format!("{name}.loss")),
             queue: VecDeque::new(),
             serialiser: Serialiser::new(),
@@ -114,7 +115,7 @@ impl<T> Pipe<T> {
         let size = packet.size;
         self.counters.offered.add(size);
         let luck = self.loss.luck();
-        if self.script.takes(self.counters.offered.packets) {
+        if self.script.takes(now, self.counters.offered.packets, size) {
             self.counters.on_dropped(now, size, DropCause::Scripted);
         } else if self.is_lost(LossPlace::BeforeQueue, luck) {
             self.counters.on_dropped(now, size, DropCause::LossBefore);
@@ -351,35 +352,4 @@ struct InService<T> {
 struct Propagating<T> {
     deliver_at: Timestamp,
     packet: Packet<T>,
-}
-
-/// Which arrivals to drop whatever their luck.
-#[derive(Clone, Debug)]
-struct DropScript {
-    /// Arrivals still to be dropped, the next one last.
-    arrivals: Vec<u64>,
-    /// How many to drop from now on.
-    next: u64,
-}
-
-impl DropScript {
-    fn new(arrivals: &[u64]) -> Self {
-        let mut arrivals = arrivals.to_vec();
-        arrivals.sort_unstable_by(|a, b| b.cmp(a));
-        arrivals.dedup();
-        Self { arrivals, next: 0 }
-    }
-
-    fn drop_next(&mut self, count: u64) {
-        self.next = self.next.saturating_add(count);
-    }
-
-    /// Whether to drop the arrival of this number. Numbers are asked for in ascending order, each
-    /// once.
-    fn takes(&mut self, arrival: u64) -> bool {
-        let is_named = self.arrivals.pop_if(|next| *next == arrival).is_some();
-        let is_next = self.next > 0;
-        self.next = self.next.saturating_sub(1);
-        is_named || is_next
-    }
 }

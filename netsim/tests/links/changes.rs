@@ -307,6 +307,7 @@ fn the_settings_in_force_can_be_read() {
         loss: percent(4),
         loss_place: LossPlace::BeforeQueue,
         drop_packets: Vec::new(),
+        drop_spaced: Vec::new(),
     };
     assert_eq!(*bench.pipe.config(), now);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{LossPlace, PipeConfig, RandomStreams};
+use netsim::{LossPlace, PipeConfig, RandomStreams, SpacedDrops};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
 use crate::bench::{Bench, percent, span_ms};
@@ -214,4 +214,50 @@ fn the_fate_of_an_arrival_depends_on_its_number_only() {
     );
     assert!(!fewer.is_empty() && fewer.len() < expected.len());
     assert!(fewer.iter().all(|number| expected.contains(number)));
+}
+
+#[test]
+fn spaced_drops_take_the_first_large_packet_when_their_time_has_come() {
+    let mut bench = Bench::new(PipeConfig {
+        drop_spaced: vec![SpacedDrops {
+            count: 3,
+            gap: span_ms(10),
+            at_least: ByteCount::new(1_000),
+            skip: 1,
+        }],
+        ..PipeConfig::default()
+    });
+    // Numbers 1 to 20, every 4 ms from 0 on; the even ones are small.
+    for n in 0..20 {
+        let size = if n % 2 == 0 { 1_000 } else { 999 };
+        bench.send(Timestamp::from_millis(n * 4), size);
+    }
+    bench.drain();
+    // The second large one, number 3 at 8 ms, then 10 ms after each drop: 24 ms (7), 40 ms (11), and no fourth.
+    assert_eq!(
+        bench.numbers(),
+        [1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    );
+    let counters = bench.pipe.counters();
+    assert_eq!(counters.dropped_scripted.packets, 3);
+}
+
+#[test]
+fn spaced_drops_without_a_gap_take_one_packet_after_the_other() {
+    let rule = |count| SpacedDrops {
+        count,
+        gap: span_ms(0),
+        at_least: ByteCount::ZERO,
+        skip: 0,
+    };
+    let mut bench = Bench::new(PipeConfig {
+        // The second rule starts where the first has done its work.
+        drop_spaced: vec![rule(2), rule(1)],
+        ..PipeConfig::default()
+    });
+    for _ in 0..5 {
+        bench.send(Timestamp::ZERO, 100);
+    }
+    bench.drain();
+    assert_eq!(bench.numbers(), [4, 5]);
 }
