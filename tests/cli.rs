@@ -83,7 +83,7 @@ fn an_unknown_scenario_is_answered_with_the_nearest_and_all() {
             &[command, "min-cwnd-trp"],
             &[
                 "no scenario \"min-cwnd-trp\", did you mean \"min-cwnd-trap\"?",
-                "there are min-cwnd-trap, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step",
+                "there are min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step",
             ],
         );
     }
@@ -403,6 +403,8 @@ fn two_processes_write_the_same_logs_to_the_byte() {
             "2",
             "--jobs",
             jobs,
+            "--cc",
+            "newreno,cubic",
             "--qlog",
             text,
         ];

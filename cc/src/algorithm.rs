@@ -59,21 +59,17 @@ impl Algorithm {
     pub const CUBIC: Self = Self::Cubic(LossBasedOptions::DEFAULT);
 
     /// What [`FromStr`] takes, without options; words in capitals stand for a value.
-    #[cfg(not(feature = "mutants"))]
     pub const NAMES: &'static [&'static str] = &["newreno", "cubic", "fixed:RATE"];
 
-    /// What [`FromStr`] takes, without options; words in capitals stand for a value.
-    #[cfg(feature = "mutants")]
-    pub const NAMES: &'static [&'static str] = &[
-        "newreno",
-        "cubic",
-        "fixed:RATE",
-        Fault::M1.name(),
-        Fault::M1Clamp.name(),
-        Fault::M2.name(),
-        Fault::M3.name(),
-        Fault::NoShift.name(),
-        Fault::M1Fix.name(),
+    /// The controllers that are wrong on purpose. They can be told by name in every build, and are there only in those with
+    /// the feature `mutants`.
+    pub const FAULTY_NAMES: &'static [&'static str] = &[
+        "cubic-trap",
+        "cubic-trap-clamp",
+        "cubic-m2",
+        "cubic-m3",
+        "cubic-noshift",
+        "cubic-m1fix",
     ];
 
     /// Makes a controller for a path with this largest datagram.
@@ -88,6 +84,15 @@ impl Algorithm {
             }
             Self::Fixed(config) => Box::new(Fixed::new(config, max_datagram_size)),
         }
+    }
+
+    /// Whether this is one of the controllers that are wrong on purpose.
+    #[must_use]
+    pub const fn is_faulty(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        return matches!(self, Self::Faulty(..));
+        #[cfg(not(feature = "mutants"))]
+        return false;
     }
 
     /// Reads names separated by commas, such as `newreno,cubic`.
@@ -107,6 +112,10 @@ impl FromStr for Algorithm {
     /// `fixed:10Mbit/s:64KiB`.
     fn from_str(text: &str) -> Result<Self, AlgorithmError> {
         let text = text.trim();
+        #[cfg(not(feature = "mutants"))]
+        if Self::FAULTY_NAMES.contains(&text) {
+            return Err(AlgorithmError::NotBuilt(text.to_owned()));
+        }
         if let Some((base, options)) = split_options(text) {
             return base.with_options(text, options);
         }
@@ -225,6 +234,8 @@ impl fmt::Display for Algorithm {
 pub enum AlgorithmError {
     /// There is no controller of this name.
     Unknown(String),
+    /// The controller is wrong on purpose and not in this build.
+    NotBuilt(String),
     /// The controller has no option of this name.
     UnknownOption {
         /// The whole text.
@@ -255,6 +266,11 @@ impl fmt::Display for AlgorithmError {
                 "{name:?}: unknown controller; allowed are {}, for example \"fixed:10Mbit/s\"",
                 Algorithm::NAMES.join(", ")
             ),
+            Self::NotBuilt(name) => write!(
+                f,
+                "{name:?} is wrong on purpose and only in builds with the feature mutants, for example \"cargo run \
+                 --release --features mutants -- run ...\""
+            ),
             Self::UnknownOption {
                 text,
                 option,
@@ -282,6 +298,7 @@ impl Error for AlgorithmError {
         match self {
             Self::Setting(error) => Some(error),
             Self::Unknown(_)
+            | Self::NotBuilt(_)
             | Self::UnknownOption { .. }
             | Self::RepeatedOption { .. }
             | Self::NoRate(_) => None,
@@ -362,20 +379,23 @@ mod tests {
     #[test]
     #[cfg(not(feature = "mutants"))]
     fn a_build_without_mutants_has_none_by_name() {
-        let error = "cubic-trap".parse::<Algorithm>().expect_err("not built");
-        assert!(matches!(error, AlgorithmError::UnknownOption { .. }));
+        for name in Algorithm::FAULTY_NAMES {
+            let error = name.parse::<Algorithm>().expect_err("not built");
+            assert_eq!(error, AlgorithmError::NotBuilt((*name).to_owned()));
+            assert!(error.to_string().contains("the feature mutants"), "{error}");
+        }
     }
 
     #[test]
     #[cfg(feature = "mutants")]
     fn a_mutant_is_chosen_by_its_name_and_takes_the_options_of_cubic() {
+        assert_eq!(Algorithm::FAULTY_NAMES, Fault::ALL.map(Fault::name));
         for fault in Fault::ALL {
             let algorithm = Algorithm::Faulty(fault, LossBasedOptions::DEFAULT);
             assert_eq!(fault.name().parse(), Ok(algorithm));
             assert_eq!(algorithm.to_string(), fault.name());
             let controller = algorithm.build(ByteCount::new(1_200));
             assert_eq!(controller.name(), fault.name());
-            assert!(Algorithm::NAMES.contains(&fault.name()));
         }
         assert_eq!(
             "cubic-trap-hystart".parse(),

@@ -1,5 +1,6 @@
 //! The commands `run` and `list`: their flags, what they print, and their exit status.
 
+use std::cmp::Reverse;
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -17,7 +18,7 @@ use units::format_duration;
 use crate::play::Player;
 use crate::plot::Plot;
 use crate::report::Report;
-use crate::runner::{Plan, play_all};
+use crate::runner::{Group, Plan, play_all};
 use crate::scenario::{self, BUILT_IN, Scenario};
 use crate::text::wrap;
 
@@ -74,6 +75,11 @@ pub struct RunArgs {
     /// Write qlog of every run below this directory
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
+
+    /// Afterwards play the seed of the worst run again with every controller, and write their qlog below this directory,
+    /// to be laid side by side; the worst is the one that took longest
+    #[arg(long, value_name = "DIR", conflicts_with = "real")]
+    pub qlog_worst: Option<PathBuf>,
 }
 
 /// How many seeds may be asked for.
@@ -216,7 +222,18 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
         is_real: player.is_real(),
         limit: plan.limit,
     };
-    let text = report.text();
+    let mut text = report.text();
+    if args.controllers.is_none() && !scenario.left_out.is_empty() {
+        let note = format!(
+            "Not played: {}, wrong on purpose and only in builds with the feature mutants.",
+            scenario.left_out.join(", ")
+        );
+        text.push_str(&wrap(&note, 2));
+        text.push('\n');
+    }
+    if let Some(dir) = &args.qlog_worst {
+        text.push_str(&log_worst(dir, &plan, &groups, player)?);
+    }
     if on_stdout > 0 {
         print(streams.err, &text, "standard error")?;
     } else {
@@ -231,6 +248,40 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
         target.write(streams, &plot.svg())?;
     }
     Ok(report.is_met())
+}
+
+/// Plays the worst seed again with logs, and says where they are.
+fn log_worst(
+    dir: &Path,
+    plan: &Plan<'_>,
+    groups: &[Group],
+    player: &dyn Player,
+) -> Result<String, String> {
+    let Some(seed) = worst_seed(groups) else {
+        return Ok(String::new());
+    };
+    let again = Plan {
+        seeds: vec![seed],
+        qlog_dir: Some(dir.to_path_buf()),
+        ..plan.clone()
+    };
+    play_all(&again, player, &mut |_| {}).map_err(|error| error.to_string())?;
+    let note = format!(
+        "The logs of seed {seed}, the worst, are below {}, one directory per controller.",
+        dir.display()
+    );
+    Ok(format!("{}\n", wrap(&note, 2)))
+}
+
+/// The seed of the run that took longest; among those that did not complete, of the one that stood longest at the minimum
+/// window.
+fn worst_seed(groups: &[Group]) -> Option<u64> {
+    let runs = groups.iter().flat_map(|group| &group.runs);
+    let worst = runs.max_by_key(|run| {
+        let time = run.completion_ns.unwrap_or(u64::MAX);
+        (time, run.time_at_minimum_ns, Reverse(run.seed))
+    });
+    worst.map(|run| run.seed)
 }
 
 /// Where results go after the runs: a file, or standard output for "-".

@@ -52,8 +52,14 @@ pub enum Metric {
     Cuts,
     /// How often the congestion state changed.
     Transitions,
+    /// How often the sender entered recovery or came back to congestion avoidance.
+    Flips,
     /// How long the window stood at its minimum.
     TimeAtMinimum,
+    /// From the end of the last phase to a window of ten datagrams.
+    Escape,
+    /// The window at the end of the run.
+    WindowAtEnd,
     /// How far the packets declared lost are from the packets the forward link dropped, as a share
     /// of the latter.
     LostVsDropped,
@@ -72,6 +78,8 @@ pub enum Dimension {
     Rate,
     /// A plain number.
     Count,
+    /// Bytes.
+    Size,
 }
 
 impl Metric {
@@ -92,7 +100,10 @@ impl Metric {
         ("pto_count", Self::PtoCount),
         ("cuts", Self::Cuts),
         ("transitions", Self::Transitions),
+        ("flips", Self::Flips),
         ("time_at_minimum", Self::TimeAtMinimum),
+        ("escape", Self::Escape),
+        ("window_at_end", Self::WindowAtEnd),
         ("lost_vs_dropped", Self::LostVsDropped),
     ];
 
@@ -113,13 +124,15 @@ impl Metric {
             Self::Completion | Self::Handshake | Self::Transfer | Self::TimeAtMinimum => {
                 Dimension::Time
             }
-            Self::RttP50
+            Self::Escape
+            | Self::RttP50
             | Self::RttP95
             | Self::RttP99
             | Self::QueueDelayP50
             | Self::QueueDelayP95 => Dimension::RoundTrip,
             Self::Goodput | Self::Delivery => Dimension::Rate,
-            Self::PtoCount | Self::Cuts | Self::Transitions => Dimension::Count,
+            Self::PtoCount | Self::Cuts | Self::Transitions | Self::Flips => Dimension::Count,
+            Self::WindowAtEnd => Dimension::Size,
         }
     }
 
@@ -160,7 +173,10 @@ impl Metric {
             Self::PtoCount => Some(run.pto_count),
             Self::Cuts => Some(run.cuts),
             Self::Transitions => Some(run.transition_count()),
+            Self::Flips => Some(run.flips),
             Self::TimeAtMinimum => Some(run.time_at_minimum_ns),
+            Self::Escape => run.escape_ns,
+            Self::WindowAtEnd => run.window_at_end_bytes,
             Self::LostVsDropped => {
                 let dropped = run.forward.dropped_packets();
                 let apart = run.packets_lost.abs_diff(dropped);
@@ -204,6 +220,10 @@ pub enum Statistic {
     P95,
     /// Each run on its own: one outside is a miss.
     Every,
+    /// The smallest.
+    Least,
+    /// The largest; a run without a value is larger than any.
+    Most,
 }
 
 impl Statistic {
@@ -212,6 +232,8 @@ impl Statistic {
         ("median", Self::Median),
         ("p95", Self::P95),
         ("every", Self::Every),
+        ("least", Self::Least),
+        ("most", Self::Most),
     ];
 
     /// What it is called behind the name of a metric; the runs are meant, not the samples in one.
@@ -221,6 +243,8 @@ impl Statistic {
             Self::Median => "median",
             Self::P95 => "p95",
             Self::Every => "worst run",
+            Self::Least => "least",
+            Self::Most => "most",
         }
     }
 }
@@ -245,6 +269,8 @@ pub struct Band {
     pub window: Option<Window>,
     /// The download it is about; all of them when `None`.
     pub case: Option<String>,
+    /// From how many runs on it is judged: a share of few runs says nothing.
+    pub min_runs: u64,
     /// The controllers it is about, as they print themselves; all of them when empty.
     pub controllers: Vec<String>,
     /// The smallest allowed value.
@@ -347,12 +373,7 @@ fn judge_band(
     runs: &[RunResult],
     conditions: Conditions,
 ) -> Verdict {
-    let mut values: Vec<(Option<u64>, u64)> = runs
-        .iter()
-        .map(|run| (band.metric.of(run, band.window), run.seed))
-        .collect();
-    // A run without a value is worse than any value: it sorts last.
-    values.sort_by_key(|(value, seed)| (value.is_none(), *value, *seed));
+    let values = sorted_values(band, runs);
     let is_outside = |value: Option<u64>| match band.metric {
         Metric::Completed => value != Some(1),
         _ => !band.holds(value),
@@ -362,7 +383,7 @@ fn judge_band(
         .filter(|(value, _)| is_outside(*value))
         .count();
     let (measured, worst_seed) = measure(band, &values);
-    let judgement = match why_not_judged(band, runs.is_empty(), conditions) {
+    let judgement = match why_not_judged(band, count(runs.len()), conditions) {
         Some(reason) => Judgement::NotJudged(reason),
         None if band.holds(measured) => Judgement::Met,
         None => Judgement::Missed,
@@ -389,6 +410,8 @@ fn measure(band: &Band, values: &[(Option<u64>, u64)]) -> (Option<u64>, Option<u
         return (Some(share), failed.map(|(_, seed)| *seed));
     }
     match band.statistic {
+        Statistic::Least => values.first().map_or((None, None), |(v, s)| (*v, Some(*s))),
+        Statistic::Most => values.last().map_or((None, None), |(v, s)| (*v, Some(*s))),
         Statistic::Median => (nearest(values, 500), None),
         Statistic::P95 => (nearest(values, 950), None),
         Statistic::Every => {
@@ -414,9 +437,28 @@ fn nearest(values: &[(Option<u64>, u64)], thousandths: u32) -> Option<u64> {
     stats::nearest_rank(values, thousandths).and_then(|(value, _)| value)
 }
 
-fn why_not_judged(band: &Band, has_no_runs: bool, conditions: Conditions) -> Option<String> {
-    if has_no_runs {
+/// The value that a band without ends would be judged on, for those who only want to see it.
+#[must_use]
+pub fn measure_only(band: &Band, runs: &[RunResult]) -> Option<u64> {
+    measure(band, &sorted_values(band, runs)).0
+}
+
+/// What each run has to say, smallest first. A run without a value is worse than any value: it comes last.
+fn sorted_values(band: &Band, runs: &[RunResult]) -> Vec<(Option<u64>, u64)> {
+    let mut values: Vec<(Option<u64>, u64)> = runs
+        .iter()
+        .map(|run| (band.metric.of(run, band.window), run.seed))
+        .collect();
+    values.sort_by_key(|(value, seed)| (value.is_none(), *value, *seed));
+    values
+}
+
+fn why_not_judged(band: &Band, run_count: u64, conditions: Conditions) -> Option<String> {
+    if run_count == 0 {
         return Some("there are no runs".to_owned());
+    }
+    if run_count < band.min_runs {
+        return Some(format!("it takes at least {} runs", band.min_runs));
     }
     if conditions.is_real && band.metric != Metric::Completed {
         return Some("over real sockets only completion is judged".to_owned());
@@ -460,7 +502,11 @@ mod tests {
             pto_count: 0,
             cuts: 0,
             transitions: Vec::new(),
+            flips: 0,
             time_at_minimum_ns: 0,
+            window_at_end_bytes: None,
+            escape_ns: None,
+            fault: None,
             rtt: None,
             queue_delay: None,
             forward: LinkCounts::default(),
@@ -485,6 +531,7 @@ mod tests {
             window: None,
             case: None,
             controllers: Vec::new(),
+            min_runs: 0,
             min: min.and_then(level),
             max: max.and_then(level),
         }
@@ -518,6 +565,34 @@ mod tests {
         assert!(verdict(&completion(median, median), &runs).3);
         assert!(!verdict(&completion(Some(5_000_001), None), &runs).3);
         assert!(!verdict(&completion(None, Some(4_999_999)), &runs).3);
+    }
+
+    #[test]
+    fn a_band_for_many_runs_says_nothing_about_few() {
+        let conditions = Conditions {
+            is_real: false,
+            limit: Duration::from_secs(10),
+        };
+        let mut band = band(Metric::Completed, Statistic::Every, None, Some(0));
+        band.min_runs = 10;
+        let judged = |runs: &[RunResult]| judge_band(&band, "newreno", "c", runs, conditions);
+        assert_eq!(judged(&ten_runs()).judgement, Judgement::Missed);
+        assert_eq!(
+            judged(&ten_runs()[..9]).judgement,
+            Judgement::NotJudged("it takes at least 10 runs".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_least_and_the_most_are_the_ends_of_what_was_seen() {
+        let mut runs = ten_runs();
+        let measured = |statistic, runs: &[RunResult]| {
+            measure_only(&band(Metric::Completion, statistic, None, None), runs)
+        };
+        assert_eq!(measured(Statistic::Least, &runs), Some(1_000_000));
+        assert_eq!(measured(Statistic::Most, &runs), Some(10_000_000));
+        runs[3].completion_ns = None;
+        assert_eq!(measured(Statistic::Most, &runs), None);
     }
 
     #[test]

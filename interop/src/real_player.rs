@@ -65,7 +65,7 @@ impl RealPlayer {
         request: &PlayRequest<'_>,
         trouble: &LogTrouble,
     ) -> Result<Recording, PlayError> {
-        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::new()));
+        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario)));
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let bind_error = |error: net::BindError| PlayError(error.to_string());
         let relay_error = |error: crate::relay::RelayError| PlayError(error.to_string());
@@ -141,7 +141,7 @@ impl RealPlayer {
         let sender = lock(&sender)
             .take()
             .map_or_else(SenderCounts::default, |connection| {
-                sender_counts(&connection.stats())
+                sender_counts(&connection.stats(), request.algorithm)
             });
         let report = relay.stop().map_err(relay_error)?;
         server.close(0, b"");

@@ -17,6 +17,7 @@ use netsim::{OutputRecord, Pipe};
 use units::{ByteCount, Timestamp};
 
 use crate::results::{LinkCounts, Outcome, Percentiles, RealTiming, SenderCounts};
+use crate::scenario::Scenario;
 
 /// Bytes are counted per stretch of this length; windows of bands end on its multiples.
 pub const BUCKET: Duration = OutputRecord::BUCKET;
@@ -137,16 +138,39 @@ pub struct Recorder {
     app_bytes: Vec<u64>,
     rtt_samples: Vec<(Timestamp, Duration)>,
     transitions: BTreeMap<(&'static str, &'static str), u64>,
-    window: Option<(Timestamp, bool)>,
+    window: Option<(Timestamp, ByteCount, bool)>,
     at_minimum: Duration,
+    watch: Option<Watch>,
+    escape: Option<Duration>,
     tracks: Tracks,
 }
 
+/// When a window counts as escaped.
+#[derive(Debug, Clone, Copy)]
+struct Watch {
+    from: Timestamp,
+    window: ByteCount,
+}
+
 impl Recorder {
+    /// A record of a run of this scenario.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Self {
+        Self {
+            watch: scenario.phases_end.map(|from| Watch {
+                from,
+                window: scenario.datagram * 10,
+            }),
+            ..Self::new()
+        }
+    }
+
     /// An empty record.
     #[must_use]
     pub fn new() -> Self {
         Self {
+            watch: None,
+            escape: None,
             first_datagram_at: None,
             handshake_at: None,
             last_byte_at: None,
@@ -192,21 +216,43 @@ impl Recorder {
     /// The sender's window from now on, and the smallest it can be.
     pub fn on_window(&mut self, now: Timestamp, window: ByteCount, minimum: ByteCount) {
         let is_at_minimum = window <= minimum;
-        if let Some((since, true)) = self.window {
+        if let Some((since, _, true)) = self.window {
             self.at_minimum += now.saturating_since(since);
         }
-        self.window = Some((now, is_at_minimum));
+        self.look_for_escape(now, window);
+        self.window = Some((now, window, is_at_minimum));
         self.tracks.window.on_value(now, window.as_u64());
         self.tracks.minimum_window = Some(minimum);
+    }
+
+    /// A window that was large enough when the watch began has nothing to escape from.
+    fn look_for_escape(&mut self, now: Timestamp, window: ByteCount) {
+        let Some(watch) = self.watch else {
+            return;
+        };
+        if self.escape.is_some() || now < watch.from {
+            return;
+        }
+        let was_out = self
+            .window
+            .is_some_and(|(since, before, _)| since < watch.from && before >= watch.window);
+        if was_out {
+            self.escape = Some(Duration::ZERO);
+        } else if window >= watch.window {
+            self.escape = Some(now.saturating_since(watch.from));
+        }
     }
 
     /// Closes the record at the end of the run with what only counters know.
     #[must_use]
     pub fn finish(mut self, now: Timestamp, ending: Ending) -> Recording {
-        if let Some((since, true)) = self.window.take() {
+        let last = self.window.take();
+        if let Some((since, _, true)) = last {
             self.at_minimum += now.saturating_since(since);
         }
         Recording {
+            window_at_end: last.map(|(_, window, _)| window),
+            escape: self.escape,
             outcome: ending.outcome,
             ended_at: now,
             first_datagram_at: self.first_datagram_at,
@@ -287,6 +333,8 @@ pub struct Recording {
     pub(crate) rtt_samples: Vec<(Timestamp, Duration)>,
     pub(crate) transitions: BTreeMap<(&'static str, &'static str), u64>,
     pub(crate) at_minimum: Duration,
+    pub(crate) window_at_end: Option<ByteCount>,
+    pub(crate) escape: Option<Duration>,
     pub(crate) tracks: Tracks,
     pub(crate) sender: SenderCounts,
     pub(crate) forward: LinkEnding,
@@ -355,6 +403,46 @@ mod tests {
         recorder.on_window(ms(900), minimum, minimum);
         let recording = recorder.finish(ms(1000), ending());
         assert_eq!(recording.at_minimum, Duration::from_millis(400));
+    }
+
+    #[test]
+    fn the_escape_is_timed_from_the_end_of_the_last_phase() {
+        let watching = || Recorder {
+            watch: Some(Watch {
+                from: ms(2000),
+                window: ByteCount::new(13_500),
+            }),
+            ..Recorder::new()
+        };
+        let minimum = ByteCount::new(2700);
+        let escape = |windows: &[(u64, u64)]| {
+            let mut recorder = watching();
+            for (at, window) in windows {
+                recorder.on_window(ms(*at), ByteCount::new(*window), minimum);
+            }
+            recorder.finish(ms(3000), ending()).escape
+        };
+        let millis = |span| Some(Duration::from_millis(span));
+        assert_eq!(escape(&[(10, 20_000), (1000, 2700), (2100, 9000)]), None);
+        assert_eq!(
+            escape(&[(1000, 2700), (2150, 13_500), (2200, 14_000)]),
+            millis(150)
+        );
+        assert_eq!(escape(&[(1000, 13_500), (2150, 2700)]), millis(0));
+        // What happened before the end of the phase and was undone is no escape.
+        assert_eq!(
+            escape(&[(1000, 20_000), (1500, 2700), (2500, 13_500)]),
+            millis(500)
+        );
+    }
+
+    #[test]
+    fn the_window_at_the_end_is_the_last_one_seen() {
+        let mut recorder = Recorder::new();
+        recorder.on_window(ms(0), ByteCount::new(13_500), ByteCount::new(2700));
+        recorder.on_window(ms(5), ByteCount::new(4000), ByteCount::new(2700));
+        let recording = recorder.finish(ms(9), ending());
+        assert_eq!(recording.window_at_end, Some(ByteCount::new(4000)));
     }
 
     fn seen(track: &Track) -> Vec<(u64, [u64; 3])> {

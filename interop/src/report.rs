@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use units::{Timestamp, format_duration};
 
-use crate::expect::{Dimension, Judgement, Level, Metric, Statistic, Verdict};
+use crate::expect::{Dimension, Judgement, Level, Metric, Statistic, Verdict, measure_only};
 use crate::results::{Outcome, Percentiles, RunResult};
 use crate::runner::Group;
 use crate::scenario::Scenario;
@@ -37,20 +37,20 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Whether every band of every group is met.
     ///
-    /// Bands that say nothing about runs over real sockets do not count against them.
+    /// Bands that say nothing about these runs, because they are over real sockets, too few or too short, do not
+    /// count against them.
     #[must_use]
     pub fn is_met(&self) -> bool {
         self.groups
             .iter()
             .flat_map(|group| &group.verdicts)
-            .all(|verdict| self.counts_as_met(verdict))
+            .all(Self::counts_as_met)
     }
 
-    fn counts_as_met(&self, verdict: &Verdict) -> bool {
+    fn counts_as_met(verdict: &Verdict) -> bool {
         match verdict.judgement {
-            Judgement::Met => true,
+            Judgement::Met | Judgement::NotJudged(_) => true,
             Judgement::Missed => false,
-            Judgement::NotJudged(_) => self.is_real,
         }
     }
 
@@ -63,6 +63,7 @@ impl Report<'_> {
         self.write_failures(&mut out);
         self.write_intervals(&mut out);
         self.write_timing(&mut out);
+        self.write_article(&mut out);
         self.write_bands(&mut out);
         out
     }
@@ -168,10 +169,7 @@ impl Report<'_> {
     }
 
     fn verdict_word(&self, group: &Group) -> String {
-        let is_met = group
-            .verdicts
-            .iter()
-            .all(|verdict| self.counts_as_met(verdict));
+        let is_met = group.verdicts.iter().all(Self::counts_as_met);
         if is_met { "met" } else { "MISSED" }.to_owned()
     }
 
@@ -290,6 +288,39 @@ impl Report<'_> {
         }
     }
 
+    /// What an article says about the same, and what these runs showed.
+    fn write_article(&self, out: &mut String) {
+        let Some(article) = &self.scenario.article else {
+            return;
+        };
+        out.push('\n');
+        line(out, 0, &format!("Beside {}:", article.source));
+        let names: Vec<String> = self.groups.iter().map(|g| self.group_name(g)).collect();
+        let mut header = vec![("", "figure"), ("", "article")];
+        header.extend(names.iter().map(|name| ("", name.as_str())));
+        let mut columns = Columns::new(header).with_numbers_only();
+        for figure in &article.figures {
+            let measure = &figure.measure;
+            let mut words = metric_words(measure.metric).to_owned();
+            if measure.metric != Metric::Completed {
+                let _ = write!(words, ", {}", measure.statistic.words());
+            }
+            let mut cells = vec![words, figure.says.clone()];
+            cells.extend(self.groups.iter().map(|group| {
+                let is_meant = measure
+                    .case
+                    .as_ref()
+                    .is_none_or(|case| *case == group.case.name);
+                match measure_only(measure, &group.runs).filter(|_| is_meant) {
+                    Some(amount) => show(measure.metric.dimension(), amount),
+                    None => "-".to_owned(),
+                }
+            }));
+            columns.row(cells);
+        }
+        columns.write_to(out);
+    }
+
     fn write_bands(&self, out: &mut String) {
         let mut is_headed = false;
         for group in self.groups {
@@ -308,11 +339,20 @@ impl Report<'_> {
             .groups
             .iter()
             .flat_map(|group| &group.verdicts)
-            .filter(|verdict| !self.counts_as_met(verdict))
+            .filter(|verdict| !Self::counts_as_met(verdict))
             .count();
-        let verdict = match missed {
-            0 => "Every expectation is met.".to_owned(),
-            missed => format!("{missed} {} not met.", plural_is(missed, "expectation")),
+        let unjudged = self
+            .groups
+            .iter()
+            .flat_map(|group| &group.verdicts)
+            .filter(|verdict| matches!(verdict.judgement, Judgement::NotJudged(_)))
+            .count();
+        let verdict = match (missed, unjudged) {
+            (0, 0) => "Every expectation is met.".to_owned(),
+            (0, unjudged) => {
+                format!("Every expectation that could be judged is met; {unjudged} could not.")
+            }
+            (missed, _) => format!("{missed} {} not met.", plural_is(missed, "expectation")),
         };
         line(out, 0, &verdict);
     }
@@ -508,6 +548,7 @@ impl<'a> VerdictJson<'a> {
                 Dimension::Time | Dimension::RoundTrip => "ns",
                 Dimension::Rate => "bit/s",
                 Dimension::Count => "count",
+                Dimension::Size => "B",
             },
             measured: verdict.measured,
             outside_count: verdict.outside_count,
@@ -534,7 +575,10 @@ fn metric_words(metric: Metric) -> &'static str {
         Metric::PtoCount => "probe timeouts",
         Metric::Cuts => "window cuts",
         Metric::Transitions => "state changes",
+        Metric::Flips => "flips of recovery",
         Metric::TimeAtMinimum => "time at the minimum window",
+        Metric::Escape => "escape from a small window",
+        Metric::WindowAtEnd => "window at the end",
         Metric::LostVsDropped => "difference between packets declared lost and dropped",
     }
 }

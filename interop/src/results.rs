@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cc::State;
 use netsim::{Counters, DelayHistogram, Usage};
 use serde::Serialize;
 use units::{ByteCount, Fraction, Rate, Timestamp};
@@ -65,8 +66,19 @@ pub struct RunResult {
     pub cuts: u64,
     /// Congestion-state changes by kind.
     pub transitions: Vec<TransitionCount>,
+    /// How often the sender entered recovery or came back to congestion avoidance. Of a controller that is wrong on
+    /// purpose: how often its recovery boundary passed the present, which is what its state amounts to.
+    pub flips: u64,
     /// How long the window stood at its minimum.
     pub time_at_minimum_ns: u64,
+    /// The window at the end of the run.
+    pub window_at_end_bytes: Option<u64>,
+    /// From the end of the last phase to a window of ten datagrams; `None` without a phase that ends, or if it never
+    /// came to that.
+    pub escape_ns: Option<u64>,
+    /// What the controller's deliberate fault did, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<FaultCounts>,
     /// The sender's RTT samples over the whole run.
     pub rtt: Option<Percentiles>,
     /// Waiting times in the bottleneck's queue over the whole run.
@@ -92,6 +104,23 @@ impl RunResult {
     pub fn transition_count(&self) -> u64 {
         self.transitions.iter().map(|kind| kind.count).sum()
     }
+}
+
+/// What shows that a deliberate fault has struck.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FaultCounts {
+    /// How often the beginning of the cubic epoch was moved because nothing was in flight.
+    pub shifts: u64,
+    /// By how much in total.
+    pub shifted_ns: u64,
+    /// Batches that left with the recovery boundary at their own send time or beyond.
+    pub sends_behind_boundary: u64,
+    /// Acknowledged packets taken for older than the cut that were not.
+    pub acks_ignored: u64,
+    /// Lost packets taken for older than the cut that were not.
+    pub losses_ignored: u64,
+    /// How often the boundary changed between ahead of the present and behind it.
+    pub flips: u64,
 }
 
 /// How often one state followed another.
@@ -194,6 +223,8 @@ pub struct SenderCounts {
     pub pto_count: u64,
     /// Window reductions.
     pub cuts: u64,
+    /// What the controller's deliberate fault did.
+    pub fault: Option<FaultCounts>,
 }
 
 /// What one direction of the link counted.
@@ -296,6 +327,15 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
             count: *count,
         })
         .collect();
+    let flips = match recording.sender.fault {
+        Some(fault) => fault.flips,
+        None => recording
+            .transitions
+            .iter()
+            .filter(|((from, to), _)| is_flip(from, to))
+            .map(|(_, count)| count)
+            .sum(),
+    };
     let mut rtts: Vec<u64> = recording
         .rtt_samples
         .iter()
@@ -318,7 +358,11 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
         pto_count: recording.sender.pto_count,
         cuts: recording.sender.cuts,
         transitions,
+        flips,
         time_at_minimum_ns: nanos(recording.at_minimum),
+        window_at_end_bytes: recording.window_at_end.map(ByteCount::as_u64),
+        escape_ns: recording.escape.map(nanos),
+        fault: recording.sender.fault,
         rtt: Percentiles::of(&mut rtts),
         queue_delay: recording.forward.queue_delay.clone(),
         forward: recording.forward.counts.clone(),
@@ -338,6 +382,14 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
             (_, outcome) => outcome,
         },
     }
+}
+
+fn is_flip(from: &str, to: &str) -> bool {
+    let states = [
+        State::Recovery.as_str(),
+        State::CongestionAvoidance.as_str(),
+    ];
+    from != to && states.contains(&from) && states.contains(&to)
 }
 
 fn window_result(recording: &Recording, window: Window) -> WindowResult {

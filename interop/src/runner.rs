@@ -63,12 +63,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Whether every band is met.
+    /// Whether no band is missed.
     #[must_use]
     pub fn is_met(&self) -> bool {
         self.verdicts
             .iter()
-            .all(|verdict| verdict.judgement == Judgement::Met)
+            .all(|verdict| verdict.judgement != Judgement::Missed)
     }
 }
 

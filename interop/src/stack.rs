@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use cc::Transition;
+use cc::{Algorithm, Transition};
 use h3_client::{CountingSink, Job, Quiet, Sink, Url, download};
 use h3_server::content::Verifier;
 use quic_core::tls::{ALPN_H3, ServerTls, TlsOptions, Trust, client_config, server_config};
@@ -20,7 +20,7 @@ use units::{ByteCount, Timestamp};
 
 use crate::play::{PlayError, PlayRequest};
 use crate::record::Recorder;
-use crate::results::{Outcome, SenderCounts};
+use crate::results::{FaultCounts, Outcome, SenderCounts};
 use crate::scenario::Download;
 
 /// The name in the server's certificate, and the host of every URL.
@@ -200,14 +200,34 @@ pub(crate) async fn fetch(
 }
 
 /// What the sender counted, from its connection's statistics.
-pub(crate) fn sender_counts(stats: &ConnectionStats) -> SenderCounts {
+pub(crate) fn sender_counts(stats: &ConnectionStats, algorithm: &Algorithm) -> SenderCounts {
     SenderCounts {
         packets_sent: stats.sender.packets_sent,
         packets_lost: stats.sender.packets_lost,
         retransmitted_bytes: stats.sender.retransmitted_bytes.as_u64(),
         pto_count: stats.sender.pto_count,
         cuts: stats.sender.recoveries,
+        fault: fault_counts(stats, algorithm),
     }
+}
+
+/// What a deliberate fault did; nothing for a controller that has none.
+#[cfg(feature = "mutants")]
+fn fault_counts(stats: &ConnectionStats, algorithm: &Algorithm) -> Option<FaultCounts> {
+    let counters = stats.sender.fault_counters?;
+    algorithm.is_faulty().then(|| FaultCounts {
+        shifts: counters.shifts,
+        shifted_ns: u64::try_from(counters.shifted.as_nanos()).unwrap_or(u64::MAX),
+        sends_behind_boundary: counters.sends_behind_boundary,
+        acks_ignored: counters.acks_ignored,
+        losses_ignored: counters.losses_ignored,
+        flips: counters.flips,
+    })
+}
+
+#[cfg(not(feature = "mutants"))]
+fn fault_counts(_: &ConnectionStats, _: &Algorithm) -> Option<FaultCounts> {
+    None
 }
 
 /// How a run ended, from what the client's task left behind by `limit`.

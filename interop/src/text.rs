@@ -31,10 +31,12 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
 }
 
 /// A table: every column as wide as its widest cell, the first one to the left, the others to the
-/// right but for the last, two spaces between them or one if two would not fit.
-pub(crate) struct Columns {
-    header: Vec<(&'static str, &'static str)>,
+/// right but for the last if that holds words, two spaces between them or one if two would not fit.
+pub(crate) struct Columns<'a> {
+    header: Vec<(&'a str, &'a str)>,
     rows: Vec<Row>,
+    /// Whether the last column holds words.
+    ends_in_words: bool,
 }
 
 enum Row {
@@ -42,13 +44,20 @@ enum Row {
     Heading(String),
 }
 
-impl Columns {
+impl<'a> Columns<'a> {
     /// A table with two lines of header.
-    pub(crate) fn new(header: Vec<(&'static str, &'static str)>) -> Self {
+    pub(crate) fn new(header: Vec<(&'a str, &'a str)>) -> Self {
         Self {
             header,
             rows: Vec::new(),
+            ends_in_words: true,
         }
+    }
+
+    /// The last column holds numbers too.
+    pub(crate) fn with_numbers_only(mut self) -> Self {
+        self.ends_in_words = false;
+        self
     }
 
     pub(crate) fn heading(&mut self, text: String) {
@@ -82,7 +91,7 @@ impl Columns {
                 // Writing to a String cannot fail.
                 let _ = if index == 0 {
                     write!(text, "{cell:<width$}")
-                } else if index == gaps {
+                } else if index == gaps && self.ends_in_words {
                     write!(text, "{gap}{cell}")
                 } else {
                     write!(text, "{gap}{cell:>width$}")
@@ -115,6 +124,7 @@ pub(crate) fn show(dimension: Dimension, amount: u64) -> String {
         }
         Dimension::Rate => format!("{} kbit/s", decimal(amount, 1_000, 1)),
         Dimension::Count => amount.to_string(),
+        Dimension::Size => format!("{amount} B"),
     }
 }
 

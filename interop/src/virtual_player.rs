@@ -45,7 +45,7 @@ impl Player for VirtualPlayer {
         };
         let forward = world.add_pipe(pipe(&request.scenario.forward, "forward")?);
         let reverse = world.add_pipe(pipe(&request.scenario.reverse, "reverse")?);
-        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::new()));
+        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario)));
         let timers = world.timers();
         let clock: RunClock = {
             let timers = timers.clone();
@@ -132,7 +132,7 @@ impl Player for VirtualPlayer {
         let sender = lock(&sender)
             .take()
             .map_or_else(SenderCounts::default, |connection| {
-                sender_counts(&connection.stats())
+                sender_counts(&connection.stats(), request.algorithm)
             });
         let ending = Ending {
             outcome,

@@ -68,7 +68,7 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
         "limit = \"10 s\"",
         "limit = \"10 s\"\nlimits = \"10 s\"",
         "example.toml:4: limits: unknown key; allowed are name, about, seeds, real_seeds, limit, \
-         controllers, link, phase, download, expect",
+         controllers, link, phase, drop, download, expect, article",
     );
     complains(
         "rtt = \"10 ms\"",
@@ -101,7 +101,7 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
         "of = \"p95\"",
         "over = \"p95\"",
         "example.toml:20: expect.newreno.completion.over: unknown key; allowed are of, case, from, \
-         until, min, max",
+         until, min, max, min_runs",
     );
 }
 
@@ -112,8 +112,8 @@ fn an_unknown_metric_lists_the_known_ones() {
         "completions = {",
         "example.toml:20: expect.newreno.completions: unknown key; allowed are completed, \
          completion, handshake, transfer, goodput, delivery, utilisation, rtt_p50, rtt_p95, \
-         rtt_p99, queue_delay_p50, queue_delay_p95, pto_count, cuts, transitions, \
-         time_at_minimum, lost_vs_dropped",
+         rtt_p99, queue_delay_p50, queue_delay_p95, pto_count, cuts, transitions, flips, \
+         time_at_minimum, escape, window_at_end, lost_vs_dropped",
     );
 }
 
@@ -221,8 +221,9 @@ fn values_out_of_range_name_the_range() {
     );
     complains(
         "rate = \"100 Mbit/s\"",
-        "rate = \"unlimited\"",
-        "example.toml:7: link.rate: unlimited is out of range; allowed is 1 kbit/s to 100 Gbit/s",
+        "rate = \"101 Gbit/s\"",
+        "example.toml:7: link.rate: 101 Gbit/s is out of range; allowed is 1 kbit/s to 100 Gbit/s, or \
+         unlimited",
     );
     complains(
         "rtt = \"10 ms\"",
@@ -254,7 +255,8 @@ fn values_out_of_range_name_the_range() {
     complains(
         "controllers = [\"newreno\"]",
         "controllers = []",
-        "example.toml:4: controllers: [] is out of range; allowed is at least one controller",
+        "example.toml:4: controllers: [] is out of range; allowed is at least one controller that \
+         this build has",
     );
 }
 
@@ -298,7 +300,7 @@ fn unknown_words_are_answered_with_those_that_exist() {
         "of = \"p95\"",
         "of = \"p90\"",
         "example.toml:20: expect.newreno.completion.of: unknown word \"p90\"; allowed are \
-         \"median\", \"p95\", \"every\"",
+         \"median\", \"p95\", \"every\", \"least\", \"most\"",
     );
     complains(
         "of = \"p95\"",
@@ -435,4 +437,131 @@ fn files_that_cannot_be_read_say_why() {
         message.ends_with("cannot be read: it is not text in UTF-8"),
         "{message}"
     );
+}
+
+/// Completes the example with what follows it.
+#[track_caller]
+fn complains_about_more(more: &str, expected: &str) {
+    let text = format!("{GOOD}\n{more}\n");
+    let error = Scenario::parse("example.toml", &text).expect_err(more);
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn rules_for_drops_are_checked() {
+    let drop = "[[drop]]\ndirection = \"forward\"\ncount = 8\ngap = \"15 ms\"\n";
+    let text = format!("{GOOD}\n{drop}");
+    Scenario::parse("example.toml", &text).expect("a good rule");
+    let lines = GOOD.lines().count() + 1;
+    for (from, to, line, message) in [
+        (
+            "\"forward\"",
+            "\"sideways\"",
+            2,
+            "drop.direction: unknown word \"sideways\"; allowed are \"forward\", \"reverse\"",
+        ),
+        (
+            "direction = \"forward\"\n",
+            "",
+            1,
+            "drop.direction: is missing; say in which direction, \"forward\" or \"reverse\"",
+        ),
+        (
+            "count = 8\n",
+            "",
+            1,
+            "drop.count: is missing; say how many packets to drop, such as 8",
+        ),
+        (
+            "count = 8",
+            "count = 0",
+            3,
+            "drop.count: 0 is out of range; allowed is 1 to 1000000000",
+        ),
+        (
+            "\"15 ms\"",
+            "\"15 s\"",
+            4,
+            "drop.gap: 15 s is out of range; allowed is below the limit of 10 s",
+        ),
+        (
+            "gap = \"15 ms\"\n",
+            "",
+            1,
+            "drop.gap: is missing; say how long each drop keeps away the next, such as \"15 ms\"",
+        ),
+        (
+            "count = 8",
+            "count = 8\nskips = 1",
+            4,
+            "drop.skips: unknown key; allowed are direction, count, gap, at_least, skip",
+        ),
+    ] {
+        let line = lines + line;
+        complains_about_more(
+            &drop.replace(from, to),
+            &format!("example.toml:{line}: {message}"),
+        );
+    }
+}
+
+#[test]
+fn figures_of_an_article_are_checked() {
+    let article =
+        "[article]\nsource = \"Somebody\"\nfigures = [{ metric = \"flips\", says = \"999\" }]\n";
+    let text = format!("{GOOD}\n{article}");
+    Scenario::parse("example.toml", &text).expect("a good article");
+    let lines = GOOD.lines().count() + 1;
+    for (from, to, line, message) in [
+        (
+            "source = \"Somebody\"\n",
+            "",
+            1,
+            "article.source: is missing; say in a few words which article it is",
+        ),
+        (
+            ", says = \"999\"",
+            "",
+            3,
+            "article.figures.says: is missing; give the value of the article in its own words",
+        ),
+        (
+            "says",
+            "min",
+            3,
+            "article.figures.min: unknown key; allowed are metric, of, case, from, until, says",
+        ),
+    ] {
+        complains_about_more(
+            &article.replace(from, to),
+            &format!("example.toml:{}: {message}", lines + line),
+        );
+    }
+    let text = format!("{GOOD}\n{}", article.replace("flips", "flops"));
+    let error = Scenario::parse("example.toml", &text).expect_err("no such metric");
+    assert!(
+        error
+            .to_string()
+            .contains("article.figures.metric: unknown word \"flops\"; allowed are \"completed\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_controller_that_is_wrong_on_purpose_may_stand_in_any_file() {
+    let text = GOOD
+        .replace("[\"newreno\"]", "[\"newreno\", \"cubic-trap\"]")
+        .replace("[expect.newreno]", "[expect.cubic-trap]");
+    let scenario = Scenario::parse("example.toml", &text).expect("good in every build");
+    let names: Vec<String> = scenario.controllers.iter().map(|c| c.to_string()).collect();
+    if cfg!(feature = "mutants") {
+        assert_eq!(names, ["newreno", "cubic-trap"]);
+        assert!(scenario.left_out.is_empty());
+    } else {
+        assert_eq!(names, ["newreno"]);
+        assert_eq!(scenario.left_out, ["cubic-trap"]);
+    }
+    let only = GOOD.replace("[\"newreno\"]", "[\"cubic-trap\"]");
+    let alone = Scenario::parse("example.toml", &only);
+    assert_eq!(alone.is_ok(), cfg!(feature = "mutants"));
 }

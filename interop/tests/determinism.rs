@@ -111,8 +111,8 @@ fn assert_same_files(left: &Files, right: &Files) {
 #[test]
 fn two_runs_write_the_same_logs_to_the_byte() {
     for (name, algorithm) in [
-        ("min-cwnd-trap", Algorithm::CUBIC),
-        ("min-cwnd-trap", Algorithm::NEW_RENO),
+        ("loss-phase-30pct-2s", Algorithm::CUBIC),
+        ("loss-phase-30pct-2s", Algorithm::NEW_RENO),
         ("fct-ladder", Algorithm::CUBIC),
     ] {
         let scenario = built_in(name);
@@ -128,7 +128,7 @@ fn two_runs_write_the_same_logs_to_the_byte() {
 
 #[test]
 fn another_seed_gives_another_run() {
-    let scenario = built_in("min-cwnd-trap");
+    let scenario = built_in("loss-phase-30pct-2s");
     let (first, first_files) = logged_run(player(), &scenario, Algorithm::CUBIC, 1);
     let (second, second_files) = logged_run(player(), &scenario, Algorithm::CUBIC, 2);
     assert_ne!(first.forward.trace_digest, second.forward.trace_digest);
@@ -147,7 +147,7 @@ fn another_seed_gives_another_run() {
 
 #[test]
 fn writing_logs_changes_no_packet() {
-    for name in ["min-cwnd-trap", "fct-ladder"] {
+    for name in ["loss-phase-30pct-2s", "fct-ladder"] {
         let scenario = built_in(name);
         for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
             let silent = run(player(), &scenario, algorithm, 3, None);
@@ -161,7 +161,7 @@ fn writing_logs_changes_no_packet() {
 
 #[test]
 fn one_worker_or_many_give_the_same_results_and_logs() {
-    let scenario = built_in("min-cwnd-trap");
+    let scenario = built_in("loss-phase-30pct-2s");
     let play = |workers: usize| {
         let folder = tempfile::tempdir().expect("a folder");
         let plan = Plan {
@@ -201,8 +201,8 @@ const GOLDEN: [(Algorithm, [&str; 4]); 2] = [
         [
             "a108efb40bc12b67",
             "84f830a8844f2433",
-            "a7b67eebaa7ae093",
-            "190636247328a2d4",
+            "30a460453dd94887",
+            "656ba38a9c60dd50",
         ],
     ),
     (
@@ -210,8 +210,8 @@ const GOLDEN: [(Algorithm, [&str; 4]); 2] = [
         [
             "b7941ad5d3575d8e",
             "fb87eb407dd77449",
-            "01d616afb5ce7699",
-            "6870d85bf990b2b2",
+            "79135e0d3aef809d",
+            "44553873910d9bbe",
         ],
     ),
 ];
@@ -219,7 +219,7 @@ const GOLDEN: [(Algorithm, [&str; 4]); 2] = [
 /// `cargo test` checks it in a debug build, `./check slow` in a release build.
 #[test]
 fn the_first_seed_of_the_trap_is_the_same_in_every_build() {
-    let scenario = built_in("min-cwnd-trap");
+    let scenario = built_in("loss-phase-30pct-2s");
     let seen = GOLDEN.map(|(algorithm, _)| {
         let (result, files) = logged_run(player(), &scenario, algorithm, 1);
         assert_eq!(result.outcome, Outcome::Completed);
@@ -281,13 +281,13 @@ fn forward_fates(scenario: &Scenario, seed: u64) -> u64 {
 
 #[test]
 fn what_the_reverse_link_does_moves_no_draw_of_the_forward_link() {
-    let text = include_str!("../scenarios/min-cwnd-trap.toml");
+    let text = include_str!("../scenarios/loss-phase-30pct-2s.toml");
     let with_reverse = |reverse: &str| {
         let link = format!("queue = \"2 BDP\"\nreverse = {{ {reverse} }}");
         let text = text.replacen("queue = \"2 BDP\"", &link, 1);
         Scenario::parse("changed.toml", &text).expect("good")
     };
-    let plain = built_in("min-cwnd-trap");
+    let plain = built_in("loss-phase-30pct-2s");
     let fates = forward_fates(&plain, 1);
     for reverse in [
         "loss = \"7 %\"",

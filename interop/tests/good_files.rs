@@ -26,7 +26,7 @@ fn seconds(seconds: u64) -> Timestamp {
 
 #[test]
 fn the_minimum_window_trap_is_the_published_one() {
-    let scenario = find("min-cwnd-trap").expect("built in");
+    let scenario = find("loss-phase-30pct-2s").expect("built in");
     assert_eq!(scenario.seeds, 100);
     assert_eq!(scenario.real_seeds, 10);
     assert_eq!(scenario.limit, Duration::from_secs(10));
@@ -83,10 +83,18 @@ fn built_in_bands_are_those_of_the_specification() {
             })
         })
         .collect();
-    let expected = r#"min-cwnd-trap completed Every: at least 100 % []
-min-cwnd-trap completion Median: 3.2 s to 4.2 s ["newreno", "cubic"]
-min-cwnd-trap completion P95: at most 4.5 s ["newreno", "cubic"]
-min-cwnd-trap completion Every: at most 6 s ["newreno", "cubic"]
+    let expected = r#"min-cwnd-trap completed Every: at least 100 % ["newreno", "cubic"]
+min-cwnd-trap completion Every: at most 4.5 s ["newreno", "cubic"]
+min-cwnd-trap escape P95: at most 20 RTT ["newreno", "cubic"]
+min-cwnd-trap escape Every: at most 300 ms ["newreno", "cubic"]
+min-cwnd-trap completed Every: 20 % to 60 % ["cubic-trap"]
+min-cwnd-trap-scripted completed Every: at least 100 % ["newreno", "cubic"]
+min-cwnd-trap-scripted completion Every: at most 2.5 s ["newreno", "cubic"]
+min-cwnd-trap-scripted completed Every: at most 0 % ["cubic-trap"]
+loss-phase-30pct-2s completed Every: at least 100 % []
+loss-phase-30pct-2s completion Median: 3.2 s to 4.2 s ["newreno", "cubic"]
+loss-phase-30pct-2s completion P95: at most 4.5 s ["newreno", "cubic"]
+loss-phase-30pct-2s completion Every: at most 6 s ["newreno", "cubic"]
 clean-20m-40ms completed Every: at least 100 % []
 clean-20m-40ms utilisation Median [5.000000000 s, 30.000000000 s]: at least 97 % ["newreno"]
 clean-20m-40ms rtt_p95 Median [5.000000000 s, 30.000000000 s]: at most 2.05 RTT ["newreno"]
@@ -121,7 +129,7 @@ fn levels_mean_what_they_say_in_the_unit_of_the_metric() {
         level.expect("one end").amount
     };
     assert_eq!(
-        amount("min-cwnd-trap", Metric::Completion, Statistic::P95),
+        amount("loss-phase-30pct-2s", Metric::Completion, Statistic::P95),
         4_500_000_000
     );
     assert_eq!(
@@ -249,7 +257,7 @@ fn the_start_is_drawn_from_the_seed_within_one_round_trip() {
 
 #[test]
 fn the_pipes_carry_out_the_plan() {
-    let scenario = find("min-cwnd-trap").expect("built in");
+    let scenario = find("loss-phase-30pct-2s").expect("built in");
     let streams = netsim::RandomStreams::new(1);
     let mut pipe = scenario.forward.pipe(&streams, "forward").expect("good");
     let mut delivered = 0_u64;
@@ -274,7 +282,7 @@ fn the_example_in_the_reference_can_be_played() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 3);
     // The first has a rtt and a delay to show both; only one of them is allowed at a time. The
     // bands of the second need a longer run and two sizes.
     let text = examples.join("\n");
@@ -283,6 +291,14 @@ fn the_example_in_the_reference_can_be_played() {
         .replace("limit = \"10 s\"", "limit = \"30 s\"")
         .replace("size = \"10 MB\"", "sizes = [\"100 kB\", \"1 MB\"]");
     let scenario = scenario(&text);
+    assert_eq!(scenario.forward.drop_spaced.len(), 1);
+    assert_eq!(
+        scenario
+            .article
+            .as_ref()
+            .map(|article| article.figures.len()),
+        Some(2)
+    );
     assert_eq!(scenario.cases.len(), 2);
     assert_eq!(scenario.bands.len(), 7);
     for (key, _) in Metric::ALL {

@@ -63,6 +63,9 @@ pub struct SenderStats {
     pub in_flight_mismatches: u64,
     /// Loss batches for which the ledger found no matching prefix.
     pub loss_mismatches: u64,
+    /// What shows whether a deliberate fault of the controller has struck.
+    #[cfg(feature = "mutants")]
+    pub fault_counters: Option<cc::FaultCounters>,
 }
 
 /// Why nothing may be sent now.
@@ -594,7 +597,11 @@ impl Sender {
     }
 
     pub(crate) fn stats(&self) -> SenderStats {
-        self.stats
+        SenderStats {
+            #[cfg(feature = "mutants")]
+            fault_counters: self.controller.fault_counters(),
+            ..self.stats
+        }
     }
 
     pub(crate) fn rtt(&self) -> &RttEstimator {

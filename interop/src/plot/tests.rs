@@ -15,7 +15,7 @@ use crate::record::{Ending, LinkEnding, Recorder, Recording};
 use crate::results::{Outcome, SenderCounts};
 use crate::runner::{Plan, play_all};
 
-const TRAP: &str = include_str!("../../scenarios/min-cwnd-trap.toml");
+const TRAP: &str = include_str!("../../scenarios/loss-phase-30pct-2s.toml");
 
 /// Records runs that read 1 kB every 5 ms and leave the minimum window after 2 s, or breaks.
 struct Script {
@@ -392,7 +392,9 @@ struct RunCommand {
 
 /// Runs the trap with these flags; exit status, standard output, standard error.
 fn run(flags: &[&str], player: &Script) -> (ExitStatus, String, String) {
-    let words = ["run", "min-cwnd-trap", "--seeds", "1"].iter().chain(flags);
+    let words = ["run", "loss-phase-30pct-2s", "--seeds", "1"]
+        .iter()
+        .chain(flags);
     let command = RunCommand::try_parse_from(words).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut streams = Streams {
@@ -413,7 +415,7 @@ fn the_picture_is_written_beside_the_table() {
     let flags = ["--plot", path.to_str().unwrap()];
     let (status, out, err) = run(&flags, &Script::new());
     assert_eq!((status, err.as_str()), (ExitStatus::Met, ""));
-    assert!(out.starts_with("min-cwnd-trap: "));
+    assert!(out.starts_with("loss-phase-30pct-2s: "));
     check_well_formed(&fs::read_to_string(&path).unwrap());
 }
 
@@ -422,7 +424,7 @@ fn the_picture_can_go_to_standard_output() {
     let (status, out, err) = run(&["--plot", "-"], &Script::new());
     assert_eq!(status, ExitStatus::Met);
     check_well_formed(&out);
-    assert!(err.starts_with("min-cwnd-trap: "));
+    assert!(err.starts_with("loss-phase-30pct-2s: "));
     let player = Script::new();
     let (status, out, err) = run(&["--plot", "-", "--json", "-"], &player);
     assert_eq!((status, out.as_str()), (ExitStatus::Error, ""));

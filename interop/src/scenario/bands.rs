@@ -8,16 +8,17 @@
 //! completion = [{ of = "median", min = "3.2 s", max = "4.2 s" }, { of = "every", max = "6 s" }]
 //! ```
 
-use cc::Algorithm;
-use units::{Fraction, Rate, Timestamp, format_duration, math};
+use cc::{Algorithm, AlgorithmError};
+use units::{ByteCount, Fraction, Rate, Timestamp, format_duration, math};
 
-use super::Scenario;
 use super::error::{Problem, ScenarioError};
 use super::reader::{Table, Value};
+use super::{Article, Figure, Scenario};
 use crate::expect::{Band, Dimension, Level, Metric, Statistic, Window};
 use crate::record::BUCKET;
 
-const BAND: &[&str] = &["of", "case", "from", "until", "min", "max"];
+const BAND: &[&str] = &["of", "case", "from", "until", "min", "max", "min_runs"];
+const FIGURE: &[&str] = &["metric", "of", "case", "from", "until", "says"];
 const BAND_EXAMPLE: &str = "a table such as { max = \"4.5 s\" }, or a list of them";
 
 /// Reads the section. Completion of every run is expected unless the file says otherwise, so that
@@ -55,6 +56,7 @@ pub(super) fn read_none() -> Vec<Band> {
         window: None,
         case: None,
         controllers: Vec::new(),
+        min_runs: 0,
         min: Some(Level {
             text: Fraction::ONE.to_string(),
             amount: u64::from(Fraction::ONE.as_ppb()),
@@ -73,7 +75,11 @@ fn controllers(name: &str, value: &Value<'_>) -> Result<Vec<String>, ScenarioErr
             word.trim()
                 .parse::<Algorithm>()
                 .map(|algorithm| algorithm.to_string())
-                .map_err(|error| value.error(Problem::Controller(format!("{error}, or all"))))
+                .or_else(|error| match error {
+                    // What is expected of it can be said all the same.
+                    AlgorithmError::NotBuilt(name) => Ok(name),
+                    error => Err(value.error(Problem::Controller(format!("{error}, or all")))),
+                })
         })
         .collect()
 }
@@ -86,15 +92,6 @@ fn read_band(
 ) -> Result<Band, ScenarioError> {
     let table = value.table(BAND_EXAMPLE)?;
     table.only(BAND)?;
-    let statistic = match table.find("of") {
-        Some(value) => statistic(&value)?,
-        None if metric == Metric::Completed => Statistic::Every,
-        None => Statistic::Median,
-    };
-    let case = match table.find("case") {
-        Some(value) => Some(case(&value, scenario)?),
-        None => None,
-    };
     let min = level(metric, table.find("min"), scenario)?;
     let max = level(metric, table.find("max"), scenario)?;
     match (&min, &max) {
@@ -107,15 +104,79 @@ fn read_band(
         }
         _ => {}
     }
+    let min_runs = match table.find("min_runs") {
+        Some(value) => value.integer(1..=10_000)?,
+        None => 0,
+    };
+    Ok(Band {
+        controllers: controllers.to_vec(),
+        min_runs,
+        min,
+        max,
+        ..read_measure(metric, &table, scenario)?
+    })
+}
+
+/// What is measured and how the runs are put together, without ends.
+fn read_measure(
+    metric: Metric,
+    table: &Table<'_>,
+    scenario: &Scenario,
+) -> Result<Band, ScenarioError> {
+    let statistic = match table.find("of") {
+        Some(value) => statistic(&value)?,
+        None if metric == Metric::Completed => Statistic::Every,
+        None => Statistic::Median,
+    };
+    let case = match table.find("case") {
+        Some(value) => Some(case(&value, scenario)?),
+        None => None,
+    };
     Ok(Band {
         metric,
         statistic,
-        window: window(metric, &table, scenario)?,
+        window: window(metric, table, scenario)?,
         case,
-        controllers: controllers.to_vec(),
-        min,
-        max,
+        controllers: Vec::new(),
+        min_runs: 0,
+        min: None,
+        max: None,
     })
+}
+
+/// Reads the `[article]` table: what somebody else measured, to stand beside our figures.
+pub(super) fn read_article(
+    article: &Value<'_>,
+    scenario: &Scenario,
+) -> Result<Article, ScenarioError> {
+    let table = article.table("a table with source and figures")?;
+    table.only(&["source", "figures"])?;
+    let source = table
+        .need("source", "say in a few words which article it is")?
+        .text("Author, May 2026")?
+        .to_owned();
+    let list = table.need("figures", "give a list of figures")?;
+    let mut figures = Vec::new();
+    for item in list.items("a list of tables such as { metric = \"flips\", says = \"999\" }")? {
+        let figure = item.table("a table such as { metric = \"flips\", says = \"999\" }")?;
+        figure.only(FIGURE)?;
+        let metric = figure.need("metric", "say what was measured, such as \"flips\"")?;
+        let word = metric.text("flips")?;
+        let Some((_, known)) = Metric::ALL.iter().find(|(name, _)| *name == word) else {
+            return Err(metric.error(Problem::UnknownWord {
+                word: word.to_owned(),
+                allowed: words(Metric::ALL.iter().map(|(name, _)| *name)),
+            }));
+        };
+        figures.push(Figure {
+            measure: read_measure(*known, &figure, scenario)?,
+            says: figure
+                .need("says", "give the value of the article in its own words")?
+                .text("999 in 6.7 s")?
+                .to_owned(),
+        });
+    }
+    Ok(Article { source, figures })
 }
 
 fn statistic(value: &Value<'_>) -> Result<Statistic, ScenarioError> {
@@ -180,6 +241,13 @@ fn level(
             Level {
                 text: count.to_string(),
                 amount: count,
+            }
+        }
+        Dimension::Size => {
+            let size: ByteCount = value.quantity("13500 B")?;
+            Level {
+                text: size.to_string(),
+                amount: size.as_u64(),
             }
         }
         Dimension::Time => time(&value, "4.5 s")?,

@@ -15,6 +15,14 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../scenarios/min-cwnd-trap.toml"),
     ),
     (
+        "min-cwnd-trap-scripted",
+        include_str!("../../scenarios/min-cwnd-trap-scripted.toml"),
+    ),
+    (
+        "loss-phase-30pct-2s",
+        include_str!("../../scenarios/loss-phase-30pct-2s.toml"),
+    ),
+    (
         "clean-20m-40ms",
         include_str!("../../scenarios/clean-20m-40ms.toml"),
     ),
@@ -175,8 +183,8 @@ mod tests {
         assert_eq!(
             message,
             "no scenario \"min-cwdn-trap\", did you mean \"min-cwnd-trap\"?; there are \
-             min-cwnd-trap, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step, or give the \
-             path of a .toml file"
+             min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, \
+             fct-ladder, rand-loss-1pct, rate-step, or give the path of a .toml file"
         );
         let message = find("fct").unwrap_err().to_string();
         assert!(

@@ -8,6 +8,7 @@
 
 mod bands;
 mod builtin;
+mod drops;
 mod error;
 mod parse;
 mod reader;
@@ -49,10 +50,34 @@ pub struct Scenario {
     pub reverse: DirectionPlan,
     /// What is downloaded: one entry, or several that are played one after the other.
     pub cases: Vec<Case>,
+    /// When the last phase ends; `None` if there is none that does.
+    pub phases_end: Option<Timestamp>,
+    /// What an article says about the same thing.
+    pub article: Option<Article>,
+    /// Controllers of the file that this build does not have, because they are wrong on purpose.
+    pub left_out: Vec<String>,
     /// When the client starts, before the seeded offset of [`Scenario::start_at`].
     pub start: Duration,
     /// What is expected.
     pub bands: Vec<Band>,
+}
+
+/// Figures of an article, to stand beside ours.
+#[derive(Debug, Clone)]
+pub struct Article {
+    /// Which article, in a few words.
+    pub source: String,
+    /// What it says.
+    pub figures: Vec<Figure>,
+}
+
+/// One figure of an article.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What is measured, and how the runs are put together; without ends.
+    pub measure: Band,
+    /// The article's value, in its own words.
+    pub says: String,
 }
 
 /// One of the downloads of a scenario.

@@ -6,16 +6,16 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use cc::Algorithm;
+use cc::{Algorithm, AlgorithmError};
 use netsim::{Change, LossPlace, OutputRecord};
 use toml::de::DeTable;
 use units::{ByteCount, Fraction, QueueLimit, Rate, Timestamp, format_duration};
 
-use super::bands;
 use super::error::{Problem, ScenarioError};
 use super::reader::{Source, Table, Value};
 use super::timeline::{DirectionPlan, PhaseChange, lay_phases};
 use super::{Case, Download, Scenario};
+use super::{bands, drops};
 
 /// IPv4 and UDP headers, scenarios.md 1.0: what a datagram weighs on the wire beyond its payload.
 pub const HEADERS: ByteCount = ByteCount::new(28);
@@ -49,8 +49,10 @@ const TOP: &[&str] = &[
     "controllers",
     "link",
     "phase",
+    "drop",
     "download",
     "expect",
+    "article",
 ];
 const LINK: &[&str] = &[
     "rate",
@@ -90,13 +92,14 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         )?;
         duration_in(&value, "10 s", LIMITS)?
     };
-    let controllers = controllers(&root)?;
+    let (controllers, left_out) = controllers(&root)?;
 
     let link = root
         .need("link", "give a [link] table with rate, rtt and queue")?
         .table("a table")?;
     let (datagram, mut forward, mut reverse) = read_link(&link)?;
-    read_phases(&root, limit, datagram, &mut forward, &mut reverse)?;
+    let phases_end = read_phases(&root, limit, datagram, &mut forward, &mut reverse)?;
+    drops::read(&root, limit, &mut forward, &mut reverse)?;
 
     let download = root
         .need(
@@ -118,11 +121,18 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         reverse,
         cases,
         start,
+        phases_end,
         bands: Vec::new(),
+        article: None,
+        left_out,
     };
     scenario.bands = match root.find("expect") {
         Some(expect) => bands::read(&expect, &scenario)?,
         None => bands::read_none(),
+    };
+    scenario.article = match root.find("article") {
+        Some(article) => Some(bands::read_article(&article, &scenario)?),
+        None => None,
     };
     Ok(scenario)
 }
@@ -158,23 +168,26 @@ fn seed_count(root: &Table<'_>, key: &str, default: u64) -> Result<u64, Scenario
         .map_or(Ok(default), |value| value.integer(SEEDS))
 }
 
-fn controllers(root: &Table<'_>) -> Result<Vec<Algorithm>, ScenarioError> {
+/// The controllers, and those that this build does not have because they are wrong on purpose.
+fn controllers(root: &Table<'_>) -> Result<(Vec<Algorithm>, Vec<String>), ScenarioError> {
     let value = root.need(
         "controllers",
         "give a list such as [\"newreno\", \"cubic\"]",
     )?;
     let mut controllers = Vec::new();
+    let mut left_out = Vec::new();
     for item in value.items("a list such as [\"newreno\", \"cubic\"]")? {
-        let algorithm: Algorithm = item
-            .text("newreno")?
-            .parse()
-            .map_err(|error| item.error(Problem::Controller(format!("{error}"))))?;
-        controllers.push(algorithm);
+        let name = item.text("newreno")?;
+        match name.parse() {
+            Ok(algorithm) => controllers.push(algorithm),
+            Err(AlgorithmError::NotBuilt(name)) => left_out.push(name),
+            Err(error) => return Err(item.error(Problem::Controller(error.to_string()))),
+        }
     }
     if controllers.is_empty() {
-        return Err(value.out_of_range("[]", "at least one controller"));
+        return Err(value.out_of_range("[]", "at least one controller that this build has"));
     }
-    Ok(controllers)
+    Ok((controllers, left_out))
 }
 
 /// `[link]`: what holds for both directions first, then what one direction has of its own.
@@ -284,6 +297,8 @@ impl<'a> Common<'_, 'a> {
         };
         let queue = match (&queue_value, name) {
             (Some(value), _) => queue(value, rate, self.rtt, self.packet)?,
+            // Nothing ever waits there.
+            (None, _) if rate.is_infinite() => ByteCount::MAX,
             (None, "reverse") => DEFAULT_REVERSE_QUEUE.resolve(rate, self.rtt, self.packet),
             (None, _) => {
                 return Err(self
@@ -310,6 +325,7 @@ impl<'a> Common<'_, 'a> {
             loss,
             loss_place,
             drop_packets,
+            drop_spaced: Vec::new(),
             changes: Vec::new(),
         })
     }
@@ -317,7 +333,13 @@ impl<'a> Common<'_, 'a> {
 
 fn rate(value: &Value<'_>) -> Result<Rate, ScenarioError> {
     let rate: Rate = value.quantity("100 Mbit/s")?;
-    check(value, rate, RATES)
+    if rate.is_infinite() || RATES.contains(&rate) {
+        return Ok(rate);
+    }
+    Err(value.out_of_range(
+        rate,
+        format!("{} to {}, or unlimited", RATES.start(), RATES.end()),
+    ))
 }
 
 fn queue(
@@ -358,25 +380,27 @@ fn drops(value: &Value<'_>) -> Result<Vec<u64>, ScenarioError> {
     Ok(drops)
 }
 
-/// The `[[phase]]` tables, laid onto the two plans.
+/// The `[[phase]]` tables, laid onto the two plans; returns when the last one ends.
 fn read_phases(
     root: &Table<'_>,
     limit: Duration,
     datagram: ByteCount,
     forward: &mut DirectionPlan,
     reverse: &mut DirectionPlan,
-) -> Result<(), ScenarioError> {
+) -> Result<Option<Timestamp>, ScenarioError> {
     let Some(phases) = root.find("phase") else {
-        return Ok(());
+        return Ok(None);
     };
     let rtt = forward.delay + reverse.delay;
     let packet = datagram + HEADERS;
     let mut forward_changes = Vec::new();
     let mut reverse_changes = Vec::new();
+    let mut last_end = None;
     for phase in phases.items("a list of tables; write [[phase]]")? {
         let table = phase.table("a table; write [[phase]]")?;
         table.only(PHASE)?;
         let (from, until) = phase_times(&table, limit)?;
+        last_end = last_end.max(until);
         let mut is_empty = true;
         for (name, plan, changes) in [
             ("forward", &*forward, &mut forward_changes),
@@ -417,7 +441,7 @@ fn read_phases(
             )))
         })?;
     }
-    Ok(())
+    Ok(last_end)
 }
 
 fn phase_times(

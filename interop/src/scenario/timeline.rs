@@ -10,7 +10,7 @@
 use std::mem::discriminant;
 use std::time::Duration;
 
-use netsim::{Change, ConfigError, LossPlace, Pipe, PipeConfig, RandomStreams};
+use netsim::{Change, ConfigError, LossPlace, Pipe, PipeConfig, RandomStreams, SpacedDrops};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
 /// Everything one direction does in a run.
@@ -28,6 +28,8 @@ pub struct DirectionPlan {
     pub loss_place: LossPlace,
     /// Scripted drops: the n-th arrival, from 1.
     pub drop_packets: Vec<u64>,
+    /// Large packets to drop one at a time.
+    pub drop_spaced: Vec<SpacedDrops>,
     /// What changes when, in order of time.
     pub changes: Vec<(Timestamp, Change)>,
 }
@@ -45,6 +47,7 @@ impl DirectionPlan {
             loss: self.loss,
             loss_place: self.loss_place,
             drop_packets: self.drop_packets.clone(),
+            drop_spaced: self.drop_spaced.clone(),
         };
         let mut pipe = Pipe::new(config, streams, name)?;
         for (at, change) in &self.changes {
@@ -151,6 +154,7 @@ mod tests {
             loss: Fraction::ZERO,
             loss_place: LossPlace::AfterQueue,
             drop_packets: Vec::new(),
+            drop_spaced: Vec::new(),
             changes: Vec::new(),
         }
     }

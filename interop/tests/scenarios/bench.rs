@@ -105,7 +105,7 @@ fn play_with(
 pub(crate) fn assert_all_met(scenario: &Scenario, groups: &[Group]) {
     let mut missed = String::new();
     for verdict in groups.iter().flat_map(|group| &group.verdicts) {
-        if verdict.judgement != Judgement::Met {
+        if verdict.judgement == Judgement::Missed {
             writeln!(missed, "{}", in_words(verdict)).expect("memory");
         }
     }
@@ -150,5 +150,6 @@ pub(crate) fn amount_in_words(dimension: Dimension, amount: u64) -> String {
         Dimension::RoundTrip => format!("{} ms", decimals(1_000_000, 100, 2)),
         Dimension::Rate => format!("{} Mbit/s", decimals(1_000_000, 1000, 3)),
         Dimension::Count => amount.to_string(),
+        Dimension::Size => format!("{amount} B"),
     }
 }

@@ -1,7 +1,7 @@
 //! Every built-in scenario, played with three seeds, meets its own bands.
 
 use interop::expect::{Judgement, Metric, Statistic};
-use interop::scenario::BUILT_IN;
+use interop::scenario::{BUILT_IN, Scenario};
 
 use crate::bench::{assert_all_met, built_in, play, virtual_player};
 
@@ -22,6 +22,16 @@ fn meets_its_own_bands(name: &str) {
 #[test]
 fn min_cwnd_trap_meets_its_bands() {
     meets_its_own_bands("min-cwnd-trap");
+}
+
+#[test]
+fn min_cwnd_trap_scripted_meets_its_bands() {
+    meets_its_own_bands("min-cwnd-trap-scripted");
+}
+
+#[test]
+fn loss_phase_30pct_2s_meets_its_bands() {
+    meets_its_own_bands("loss-phase-30pct-2s");
 }
 
 #[test]
@@ -49,6 +59,8 @@ fn every_built_in_scenario_is_played_here() {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let played = [
         "min-cwnd-trap",
+        "min-cwnd-trap-scripted",
+        "loss-phase-30pct-2s",
         "clean-20m-40ms",
         "fct-ladder",
         "rand-loss-1pct",
@@ -62,18 +74,21 @@ fn every_built_in_scenario_is_played_here() {
 #[test]
 fn the_bands_of_the_trap_are_those_required() {
     let scenario = built_in("min-cwnd-trap");
-    let bands: Vec<(Metric, Statistic, Option<u64>, Option<u64>)> = scenario
-        .bands
-        .iter()
-        .map(|band| {
-            let min = band.min.as_ref().map(|level| level.amount);
-            let max = band.max.as_ref().map(|level| level.amount);
-            (band.metric, band.statistic, min, max)
-        })
-        .collect();
-    let ms = |millis: u64| Some(millis * 1_000_000);
     assert_eq!(
-        bands,
+        bands_of(&scenario),
+        [
+            (Metric::Completed, Statistic::Every, ms(1000), None),
+            (Metric::Completion, Statistic::Every, None, ms(4500)),
+            (Metric::Escape, Statistic::P95, None, ms(200)),
+            (Metric::Escape, Statistic::Every, None, ms(300)),
+            (Metric::Completed, Statistic::Every, ms(200), ms(600)),
+        ]
+    );
+    assert_eq!((scenario.seeds, scenario.real_seeds), (100, 10));
+
+    let scenario = built_in("loss-phase-30pct-2s");
+    assert_eq!(
+        bands_of(&scenario),
         [
             (Metric::Completed, Statistic::Every, ms(1000), None),
             (Metric::Completion, Statistic::Median, ms(3200), ms(4200)),
@@ -84,6 +99,19 @@ fn the_bands_of_the_trap_are_those_required() {
     assert_eq!((scenario.seeds, scenario.real_seeds), (100, 10));
     let controllers: Vec<String> = scenario.controllers.iter().map(|c| c.to_string()).collect();
     assert_eq!(controllers, ["newreno", "cubic"]);
+}
+
+fn ms(millis: u64) -> Option<u64> {
+    Some(millis * 1_000_000)
+}
+
+fn bands_of(scenario: &Scenario) -> Vec<(Metric, Statistic, Option<u64>, Option<u64>)> {
+    let bands = scenario.bands.iter().map(|band| {
+        let min = band.min.as_ref().map(|level| level.amount);
+        let max = band.max.as_ref().map(|level| level.amount);
+        (band.metric, band.statistic, min, max)
+    });
+    bands.collect()
 }
 
 /// A link that carries nothing must not pass for a download that lasted its time.

@@ -1,0 +1,84 @@
+//! The `[[drop]]` tables: losses by script.
+//!
+//! ```toml
+//! [[drop]]
+//! direction = "forward"   # or "reverse"
+//! count = 8               # in all
+//! gap = "15 ms"           # between one drop and the next
+//! at_least = "1000 B"     # smaller packets are let through; default: all are meant
+//! skip = 3                # so many of that size are let through first; default 0
+//! ```
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use netsim::SpacedDrops;
+use units::{ByteCount, format_duration};
+
+use super::error::{Problem, ScenarioError};
+use super::reader::{Table, Value};
+use super::timeline::DirectionPlan;
+
+const DROP: &[&str] = &["direction", "count", "gap", "at_least", "skip"];
+const COUNTS: RangeInclusive<u64> = 1..=1_000_000_000;
+
+/// Lays the tables onto the two plans.
+pub(super) fn read(
+    root: &Table<'_>,
+    limit: Duration,
+    forward: &mut DirectionPlan,
+    reverse: &mut DirectionPlan,
+) -> Result<(), ScenarioError> {
+    let Some(rules) = root.find("drop") else {
+        return Ok(());
+    };
+    for rule in rules.items("a list of tables; write [[drop]]")? {
+        let table = rule.table("a table; write [[drop]]")?;
+        table.only(DROP)?;
+        let direction = table.need(
+            "direction",
+            "say in which direction, \"forward\" or \"reverse\"",
+        )?;
+        let plan = match direction.text("forward")? {
+            "forward" => &mut *forward,
+            "reverse" => &mut *reverse,
+            other => {
+                return Err(direction.error(Problem::UnknownWord {
+                    word: other.to_owned(),
+                    allowed: "\"forward\", \"reverse\"".to_owned(),
+                }));
+            }
+        };
+        let count = table.need("count", "say how many packets to drop, such as 8")?;
+        let gap = table.need(
+            "gap",
+            "say how long each drop keeps away the next, such as \"15 ms\"",
+        )?;
+        let at_least: ByteCount = match table.find("at_least") {
+            Some(value) => value.quantity("1000 B")?,
+            None => ByteCount::ZERO,
+        };
+        plan.drop_spaced.push(SpacedDrops {
+            count: count.integer(COUNTS)?,
+            gap: within(&gap, limit)?,
+            at_least,
+            skip: match table.find("skip") {
+                Some(value) => value.integer(COUNTS)?,
+                None => 0,
+            },
+        });
+    }
+    Ok(())
+}
+
+/// A time after the limit would never come.
+fn within(value: &Value<'_>, limit: Duration) -> Result<Duration, ScenarioError> {
+    let span = value.duration("15 ms")?;
+    if span < limit {
+        return Ok(span);
+    }
+    Err(value.out_of_range(
+        format_duration(span),
+        format!("below the limit of {}", format_duration(limit)),
+    ))
+}
