@@ -371,10 +371,7 @@ impl Worker {
         payload.clear();
         payload.extend_from_slice(&self.scratch[..length]);
         let bytes = u64::try_from(length).unwrap_or(u64::MAX);
-        Packet {
-            size: ByteCount::new(bytes) + HEADERS,
-            payload,
-        }
+        Packet::new(ByteCount::new(bytes) + HEADERS, payload)
     }
 
     fn report(&self) -> RelayReport {

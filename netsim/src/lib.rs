@@ -53,7 +53,7 @@
 //!     ..PipeConfig::default()
 //! };
 //! let mut pipe = Pipe::new(config, &RandomStreams::new(1), "forward")?;
-//! pipe.arrive(Timestamp::ZERO, Packet { size: ByteCount::new(1250), payload: "hello" });
+//! pipe.arrive(Timestamp::ZERO, Packet::new(ByteCount::new(1250), "hello"));
 //! assert_eq!(pipe.next_event(), Some(Timestamp::from_millis(1)));
 //!
 //! let mut arrived = Vec::new();
@@ -67,6 +67,7 @@ mod counters;
 mod event_heap;
 mod histogram;
 mod output;
+mod packet;
 mod pipe;
 mod random;
 mod script;
@@ -77,5 +78,6 @@ pub use counters::{Counters, DropCause, Tally};
 pub use event_heap::EventHeap;
 pub use histogram::DelayHistogram;
 pub use output::{OutputRecord, Usage};
-pub use pipe::{Packet, Pipe};
+pub use packet::{Ecn, FlowId, Packet};
+pub use pipe::Pipe;
 pub use random::{RandomStream, RandomStreams};

@@ -7,24 +7,16 @@
 
 use std::collections::VecDeque;
 
-use units::{ByteCount, Rate, Timestamp};
+use units::{Rate, Timestamp};
 
 use crate::config::{Change, ConfigError, LossPlace, PipeConfig};
 use crate::counters::{Counters, DropCause};
 use crate::event_heap::EventHeap;
 use crate::output::OutputRecord;
+use crate::packet::{Packet, Waiting};
 use crate::random::{Luck, RandomStream, RandomStreams};
 use crate::script::DropScript;
 use crate::serialiser::Serialiser;
-
-/// A packet on its way through a pipe.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packet<T> {
-    /// Bytes on the wire, IP header included.
-    pub size: ByteCount,
-    /// What the caller wants to have back at the other end.
-    pub payload: T,
-}
 
 /// One direction of a link: scripted and random loss, a byte-limited drop-tail queue, a serialiser,
 /// propagation.
@@ -331,13 +323,6 @@ impl<T> Pipe<T> {
 enum Inside {
     Change,
     EndOfService,
-}
-
-#[derive(Clone, Debug)]
-struct Waiting<T> {
-    packet: Packet<T>,
-    arrived_at: Timestamp,
-    luck: Luck,
 }
 
 #[derive(Clone, Debug)]

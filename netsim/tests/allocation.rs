@@ -73,13 +73,7 @@ fn a_busy_pipe_allocates_nothing_per_packet() {
         while now < until {
             now += Duration::from_micros(10);
             pipe.advance(now, &mut |_, _| ());
-            pipe.arrive(
-                now,
-                Packet {
-                    size: ByteCount::new(1_500),
-                    payload: [0; 4],
-                },
-            );
+            pipe.arrive(now, Packet::new(ByteCount::new(1_500), [0; 4]));
         }
     };
     // After 6 s the queues have their size, and the record of the output, one number for 10 ms, has

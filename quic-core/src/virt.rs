@@ -26,7 +26,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use netsim::{Packet, Pipe};
+use netsim::{Ecn, FlowId, Packet, Pipe};
 use quinn_proto::EcnCodepoint;
 use units::{ByteCount, Timestamp};
 
@@ -43,7 +43,6 @@ use crate::{
 pub struct Datagram {
     from: SocketAddr,
     to: NodeId,
-    ecn: Option<EcnCodepoint>,
     data: BytesMut,
 }
 
@@ -78,8 +77,39 @@ pub struct World {
     executor: Executor,
     timers: TimerQueue,
     observer: Option<Observer>,
-    arrivals: Vec<Datagram>,
+    arrivals: Vec<Packet<Datagram>>,
     buffer: Vec<u8>,
+}
+
+/// One flow per pair of endpoints, as a router that hashes addresses and ports would see them.
+fn flow_of(from: NodeId, to: NodeId) -> FlowId {
+    let half = |node: NodeId| u32::from(u16::try_from(node.0).unwrap_or(u16::MAX));
+    FlowId(half(from) << 16 | half(to))
+}
+
+fn ecn_of(codepoint: Option<EcnCodepoint>) -> Ecn {
+    match codepoint {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+fn codepoint_of(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
+    }
+}
+
+/// Flips a bit that every packet protection covers: of the last byte, which belongs to the tag.
+fn damage(data: &mut BytesMut) {
+    if let Some(last) = data.last_mut() {
+        *last ^= 1;
+    }
 }
 
 struct Node {
@@ -290,18 +320,17 @@ impl World {
                     continue;
                 };
                 let size = ByteCount::new(data.len() as u64) + IPV4_UDP_HEADERS;
-                self.pipes[pipe.0].arrive(
-                    now,
-                    Packet {
-                        size,
-                        payload: Datagram {
-                            from: source,
-                            to,
-                            ecn: transmit.ecn,
-                            data,
-                        },
-                    },
-                );
+                let datagram = Datagram {
+                    from: source,
+                    to,
+                    data,
+                };
+                let packet = Packet {
+                    flow: flow_of(from, to),
+                    ecn: ecn_of(transmit.ecn),
+                    ..Packet::new(size, datagram)
+                };
+                self.pipes[pipe.0].arrive(now, packet);
             }
         }
     }
@@ -310,14 +339,18 @@ impl World {
         let now = self.now();
         let arrivals = &mut self.arrivals;
         for pipe in &mut self.pipes {
-            pipe.advance(now, &mut |_, packet| arrivals.push(packet.payload));
+            pipe.advance(now, &mut |_, packet| arrivals.push(packet));
         }
-        for datagram in self.arrivals.drain(..) {
+        for packet in self.arrivals.drain(..) {
+            let mut datagram = packet.payload;
+            if packet.is_corrupt {
+                damage(&mut datagram.data);
+            }
             self.nodes[datagram.to.0].shared.lock().handle_datagram(
                 now,
                 datagram.from,
                 None,
-                datagram.ecn,
+                codepoint_of(packet.ecn),
                 datagram.data,
             );
         }

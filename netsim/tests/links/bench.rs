@@ -29,13 +29,8 @@ impl Bench {
     pub(crate) fn send(&mut self, at: Timestamp, size: u64) {
         self.run_until(at);
         self.sent += 1;
-        self.pipe.arrive(
-            at,
-            Packet {
-                size: ByteCount::new(size),
-                payload: self.sent,
-            },
-        );
+        self.pipe
+            .arrive(at, Packet::new(ByteCount::new(size), self.sent));
     }
 
     #[track_caller]

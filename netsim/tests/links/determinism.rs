@@ -90,13 +90,7 @@ fn one_long_step_is_as_good_as_many_short_ones() {
         pipe.schedule(ms(40), Change::Delay(span_ms(1))).unwrap();
         let mut arrived = Vec::new();
         for n in 0..60_u64 {
-            pipe.arrive(
-                Timestamp::ZERO,
-                Packet {
-                    size: ByteCount::new(300 + n),
-                    payload: n,
-                },
-            );
+            pipe.arrive(Timestamp::ZERO, Packet::new(ByteCount::new(300 + n), n));
         }
         let end = ms(200);
         if let Some(step) = step {
@@ -130,13 +124,7 @@ fn an_arrival_meets_the_queue_of_its_instant_even_if_the_caller_did_not_advance(
                     arrived.push((at, packet.payload))
                 });
             }
-            pipe.arrive(
-                at,
-                Packet {
-                    size: ByteCount::new(1_200),
-                    payload: n,
-                },
-            );
+            pipe.arrive(at, Packet::new(ByteCount::new(1_200), n));
         }
         pipe.advance(ms(1_000), &mut |at, packet| {
             arrived.push((at, packet.payload))
@@ -155,13 +143,7 @@ fn time_does_not_run_backwards() {
         ..PipeConfig::default()
     });
     bench.run_until(ms(10));
-    bench.pipe.arrive(
-        ms(4),
-        Packet {
-            size: ByteCount::kb(1),
-            payload: 1,
-        },
-    );
+    bench.pipe.arrive(ms(4), Packet::new(ByteCount::kb(1), 1));
     bench.run_until(ms(5));
     assert_eq!(bench.pipe.next_event(), Some(ms(11)));
 }

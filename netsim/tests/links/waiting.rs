@@ -28,13 +28,7 @@ fn poisson_arrivals_wait_as_long_as_theory_says() {
             at += -uniform(gaps.u64()).ln() * SERVICE_NANOS / load;
             let now = Timestamp::from_nanos(whole(at));
             pipe.advance(now, &mut |_, _| ());
-            pipe.arrive(
-                now,
-                Packet {
-                    size: ByteCount::kb(1),
-                    payload: (),
-                },
-            );
+            pipe.arrive(now, Packet::new(ByteCount::kb(1), ()));
         }
         pipe.advance(Timestamp::MAX, &mut |_, _| ());
         let waits = &pipe.counters().queue_delay;

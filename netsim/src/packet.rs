@@ -1,0 +1,68 @@
+//! What travels.
+
+use units::{ByteCount, Timestamp};
+
+use crate::random::Luck;
+
+/// A packet on its way through a pipe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet<T> {
+    /// Bytes on the wire, IP header included.
+    pub size: ByteCount,
+    /// Which flow it belongs to, for queues that tell flows apart.
+    pub flow: FlowId,
+    /// The ECN field of its IP header (RFC 3168 section 5).
+    pub ecn: Ecn,
+    /// Whether the wire has damaged it; the receiver will not be able to make sense of it.
+    pub is_corrupt: bool,
+    /// What the caller wants to have back at the other end.
+    pub payload: T,
+}
+
+impl<T> Packet<T> {
+    /// A packet of the first flow, without ECN.
+    pub const fn new(size: ByteCount, payload: T) -> Self {
+        Self {
+            size,
+            flow: FlowId(0),
+            ecn: Ecn::NotEct,
+            is_corrupt: false,
+            payload,
+        }
+    }
+}
+
+/// Names a flow on a link.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct FlowId(pub u32);
+
+/// The ECN field: RFC 3168 section 5, RFC 9331.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Ecn {
+    /// The sender does not do ECN.
+    #[default]
+    NotEct,
+    /// It does, and takes a mark for a loss.
+    Ect0,
+    /// It does, and wants frequent marks (L4S).
+    Ect1,
+    /// Congestion was experienced. Never taken back.
+    Ce,
+}
+
+impl Ecn {
+    /// Whether a queue may mark instead of dropping.
+    #[must_use]
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Self::NotEct)
+    }
+}
+
+/// A packet in a queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting<T> {
+    pub(crate) packet: Packet<T>,
+    pub(crate) arrived_at: Timestamp,
+    /// What will decide whether the wire loses it.
+    pub(crate) luck: Luck,
+}
