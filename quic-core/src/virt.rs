@@ -43,6 +43,9 @@ use crate::{
 pub struct Datagram {
     from: SocketAddr,
     to: NodeId,
+    /// Which route it takes, and how many of its pipes lie behind it.
+    route: usize,
+    hop: usize,
     data: BytesMut,
 }
 
@@ -73,12 +76,20 @@ pub struct World {
     now: Arc<AtomicU64>,
     nodes: Vec<Node>,
     pipes: Vec<Pipe<Datagram>>,
-    routes: BTreeMap<(NodeId, SocketAddr), (PipeId, NodeId)>,
+    /// Where the route of each pair stands in `paths`.
+    routes: BTreeMap<(NodeId, SocketAddr), usize>,
+    paths: Vec<Path>,
     executor: Executor,
     timers: TimerQueue,
     observer: Option<Observer>,
     arrivals: Vec<Packet<Datagram>>,
     buffer: Vec<u8>,
+}
+
+/// The pipes between two endpoints.
+struct Path {
+    pipes: Vec<PipeId>,
+    to: NodeId,
 }
 
 /// One flow per pair of endpoints, as a router that hashes addresses and ports would see them.
@@ -145,6 +156,7 @@ impl World {
             nodes: Vec::new(),
             pipes: Vec::new(),
             routes: BTreeMap::new(),
+            paths: Vec::new(),
             executor: Executor::default(),
             timers: TimerQueue {
                 now,
@@ -196,8 +208,18 @@ impl World {
 
     /// Sends everything from `from` to `to` through `pipe`. Several routes may share a pipe.
     pub fn route(&mut self, from: NodeId, to: NodeId, pipe: PipeId) {
+        self.route_through(from, to, &[pipe]);
+    }
+
+    /// Sends everything from `from` to `to` through these pipes, one after the other. Without any it arrives at the
+    /// instant it was sent.
+    pub fn route_through(&mut self, from: NodeId, to: NodeId, pipes: &[PipeId]) {
         let address = self.nodes[to.0].address;
-        self.routes.insert((from, address), (pipe, to));
+        self.routes.insert((from, address), self.paths.len());
+        self.paths.push(Path {
+            pipes: pipes.to_vec(),
+            to,
+        });
     }
 
     /// Lets every timer of `node` fire `delay` late, as on a busy machine.
@@ -315,14 +337,17 @@ impl World {
                 if let Some(observer) = &mut self.observer {
                     observer(now, from, &data);
                 }
-                let Some((pipe, to)) = route else {
+                let Some(route) = route else {
                     // No route to there: lost, as on a real network.
                     continue;
                 };
+                let to = self.paths[route].to;
                 let size = ByteCount::new(data.len() as u64) + IPV4_UDP_HEADERS;
                 let datagram = Datagram {
                     from: source,
                     to,
+                    route,
+                    hop: 0,
                     data,
                 };
                 let packet = Packet {
@@ -330,30 +355,49 @@ impl World {
                     ecn: ecn_of(transmit.ecn),
                     ..Packet::new(size, datagram)
                 };
-                self.pipes[pipe.0].arrive(now, packet);
+                self.forward(now, packet);
             }
         }
     }
 
+    /// Hands everything that is due to the next pipe of its route, or to its endpoint.
     fn deliver(&mut self) {
         let now = self.now();
-        let arrivals = &mut self.arrivals;
-        for pipe in &mut self.pipes {
-            pipe.advance(now, &mut |_, packet| arrivals.push(packet));
-        }
-        for packet in self.arrivals.drain(..) {
-            let mut datagram = packet.payload;
-            if packet.is_corrupt {
-                damage(&mut datagram.data);
+        loop {
+            let mut arrivals = std::mem::take(&mut self.arrivals);
+            for pipe in &mut self.pipes {
+                pipe.advance(now, &mut |_, packet| arrivals.push(packet));
             }
-            self.nodes[datagram.to.0].shared.lock().handle_datagram(
-                now,
-                datagram.from,
-                None,
-                codepoint_of(packet.ecn),
-                datagram.data,
-            );
+            let is_done = arrivals.is_empty();
+            for mut packet in arrivals.drain(..) {
+                packet.payload.hop += 1;
+                self.forward(now, packet);
+            }
+            self.arrivals = arrivals;
+            // A pipe without delay gives back at once what another has just handed to it.
+            if is_done {
+                return;
+            }
         }
+    }
+
+    fn forward(&mut self, now: Timestamp, packet: Packet<Datagram>) {
+        let path = &self.paths[packet.payload.route];
+        if let Some(pipe) = path.pipes.get(packet.payload.hop) {
+            self.pipes[pipe.0].arrive(now, packet);
+            return;
+        }
+        let mut datagram = packet.payload;
+        if packet.is_corrupt {
+            damage(&mut datagram.data);
+        }
+        self.nodes[datagram.to.0].shared.lock().handle_datagram(
+            now,
+            datagram.from,
+            None,
+            codepoint_of(packet.ecn),
+            datagram.data,
+        );
     }
 
     fn fire_timers(&mut self) {

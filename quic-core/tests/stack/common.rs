@@ -29,6 +29,7 @@ pub(crate) struct Net {
     pub(crate) server: Endpoint,
     pub(crate) server_address: SocketAddr,
     pub(crate) server_node: NodeId,
+    pub(crate) client_node: NodeId,
     pub(crate) forward: PipeId,
     pub(crate) reverse: PipeId,
 }
@@ -175,6 +176,7 @@ impl Setup {
             server,
             server_address,
             server_node,
+            client_node,
             forward,
             reverse,
         }
