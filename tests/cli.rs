@@ -281,12 +281,12 @@ fn one_file_cannot_take_both_results_and_plot() {
 }
 
 #[test]
-fn the_command_that_shows_the_worst_run_again_keeps_the_limit() {
+fn the_command_that_shows_the_worst_run_again_names_the_file_and_keeps_the_limit() {
     let folder = folder("replay");
     let file = scenario(&folder, "max = \"500 ms\"", "max = \"1 ms\"");
     let ended = tidegate(&["run", &file, "--seeds", "1", "--limit", "5 s"]);
     assert_eq!(ended.status, Some(1), "{}", ended.err);
-    let command = "tidegate run small --cc newreno --seed 1 --limit \"5 s\"";
+    let command = format!("tidegate run {file} --cc newreno --seed 1 --limit \"5 s\"");
     assert!(
         ended.out.lines().any(|line| line.trim() == command),
         "{}",
@@ -482,4 +482,48 @@ fn too_wide(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| line.chars().count() > 80)
         .collect()
+}
+
+/// The worst seed is played again with a log, and a directory that cannot be had is told before the runs.
+#[test]
+fn the_worst_seed_is_logged_for_every_controller() {
+    let folder = folder("worst");
+    let file = scenario(&folder, "seeds = 2", "seeds = 3");
+    let logs = folder.join("logs");
+    let path = logs.to_str().expect("text");
+    let ended = tidegate(&["run", &file, "--cc", "newreno,cubic", "--qlog-worst", path]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    assert!(
+        ended.out.contains(", the worst, are below "),
+        "{}",
+        ended.out
+    );
+    let runs = fs::read_dir(&logs).expect("made");
+    let mut names: Vec<String> = runs
+        .map(|run| {
+            run.expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    names.sort();
+    let seeds: Vec<&str> = names
+        .iter()
+        .filter_map(|name| name.split("seed-").nth(1))
+        .collect();
+    assert_eq!(seeds.len(), 2, "{names:?}");
+    assert_eq!(seeds[0], seeds[1], "{names:?}");
+
+    let in_the_way = folder.join("file");
+    fs::write(&in_the_way, "").expect("written");
+    let path = in_the_way.to_str().expect("text");
+    refuses(
+        &["run", &file, "--qlog-worst", path],
+        &["cannot make the qlog directory", path],
+    );
+    refuses(
+        &["run", &file, "--real", "--qlog-worst", path],
+        &["--qlog-worst", "--real"],
+    );
 }

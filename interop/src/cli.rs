@@ -18,6 +18,7 @@ use units::format_duration;
 use crate::play::Player;
 use crate::plot::Plot;
 use crate::report::Report;
+use crate::results::Outcome;
 use crate::runner::{Group, Plan, play_all};
 use crate::scenario::{self, BUILT_IN, Scenario};
 use crate::text::wrap;
@@ -39,7 +40,8 @@ pub struct RunArgs {
     /// Name of a built-in scenario (see `tidegate list`) or path of a scenario file
     pub scenario: String,
 
-    /// Controllers to play, separated by commas, instead of the scenario's own
+    /// Controllers to play, separated by commas, instead of the scenario's own: newreno, cubic, fixed:RATE. Options
+    /// follow the name, + switches one on and - off: hystart, abe, prr, undo, pacing, for cubic also fastconv
     #[arg(long = "cc", value_name = "LIST", value_parser = parse_controllers)]
     pub controllers: Option<Controllers>,
 
@@ -76,8 +78,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
 
-    /// Afterwards play the seed of the worst run again with every controller, and write their qlog below this directory,
-    /// to be laid side by side; the worst is the one that took longest
+    /// Afterwards play the worst seed again with every controller and write qlog below this directory, to be
+    /// laid side by side. The worst is the seed of the run that took longest; of those cut off by the limit, the one
+    /// longest at the minimum window; of downloads that last for a time, the one that got least. Not with --real
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
     pub qlog_worst: Option<PathBuf>,
 }
@@ -203,6 +206,11 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
         return Err("--json and --plot name the same file".to_owned());
     }
     // Before the runs, which may take minutes.
+    if let Some(dir) = &args.qlog_worst {
+        fs::create_dir_all(dir).map_err(|error| {
+            format!("cannot make the qlog directory {}: {error}", dir.display())
+        })?;
+    }
     let json = args.json.as_deref().map(Target::open).transpose()?;
     let plot = args.plot.as_deref().map(Target::open).transpose()?;
     let on_stdout = [&json, &plot].into_iter().flatten();
@@ -279,7 +287,19 @@ fn worst_seed(groups: &[Group]) -> Option<u64> {
     let runs = groups.iter().flat_map(|group| &group.runs);
     let worst = runs.max_by_key(|run| {
         let time = run.completion_ns.unwrap_or(u64::MAX);
-        (time, run.time_at_minimum_ns, Reverse(run.seed))
+        let did_not_complete = run.outcome != Outcome::Completed;
+        let at_minimum = if did_not_complete {
+            run.time_at_minimum_ns
+        } else {
+            0
+        };
+        (
+            time,
+            did_not_complete,
+            at_minimum,
+            Reverse(run.app_bytes),
+            Reverse(run.seed),
+        )
     });
     worst.map(|run| run.seed)
 }

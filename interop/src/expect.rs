@@ -12,9 +12,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use units::{Timestamp, math};
+use units::{Fraction, Rate, Timestamp, math};
 
-use crate::results::{Outcome, RunResult};
+use crate::results::{FlowResult, FlowWindow, Outcome, RunResult};
 use crate::scenario::Scenario;
 use crate::stats;
 
@@ -60,6 +60,19 @@ pub enum Metric {
     Escape,
     /// The window at the end of the run.
     WindowAtEnd,
+    /// A flow's part of what all greedy flows of its direction delivered in the window.
+    Share,
+    /// Jain's index over those flows: 1 if all got the same, 1/n if one got everything.
+    Jain,
+    /// What all flows of that direction delivered together in the window, as a rate.
+    TotalGoodput,
+    /// From the beginning of the window to the first instant, in steps of 100 ms, after which a given goodput is
+    /// kept up for a second or ten round trips, whichever is longer.
+    Reach,
+    /// The median time of the answers, or frames, of a flow that were asked for in the window.
+    AnswerP50,
+    /// Its 95th percentile.
+    AnswerP95,
     /// How far the packets declared lost are from the packets the forward link dropped, as a share
     /// of the latter.
     LostVsDropped,
@@ -104,6 +117,12 @@ impl Metric {
         ("time_at_minimum", Self::TimeAtMinimum),
         ("escape", Self::Escape),
         ("window_at_end", Self::WindowAtEnd),
+        ("share", Self::Share),
+        ("jain", Self::Jain),
+        ("total_goodput", Self::TotalGoodput),
+        ("reach", Self::Reach),
+        ("answer_p50", Self::AnswerP50),
+        ("answer_p95", Self::AnswerP95),
         ("lost_vs_dropped", Self::LostVsDropped),
     ];
 
@@ -120,17 +139,24 @@ impl Metric {
     #[must_use]
     pub fn dimension(self) -> Dimension {
         match self {
-            Self::Completed | Self::Utilisation | Self::LostVsDropped => Dimension::Share,
+            Self::Completed
+            | Self::Utilisation
+            | Self::Share
+            | Self::Jain
+            | Self::LostVsDropped => Dimension::Share,
             Self::Completion | Self::Handshake | Self::Transfer | Self::TimeAtMinimum => {
                 Dimension::Time
             }
             Self::Escape
+            | Self::Reach
+            | Self::AnswerP50
+            | Self::AnswerP95
             | Self::RttP50
             | Self::RttP95
             | Self::RttP99
             | Self::QueueDelayP50
             | Self::QueueDelayP95 => Dimension::RoundTrip,
-            Self::Goodput | Self::Delivery => Dimension::Rate,
+            Self::Goodput | Self::Delivery | Self::TotalGoodput => Dimension::Rate,
             Self::PtoCount | Self::Cuts | Self::Transitions | Self::Flips => Dimension::Count,
             Self::WindowAtEnd => Dimension::Size,
         }
@@ -142,6 +168,12 @@ impl Metric {
         matches!(
             self,
             Self::Goodput
+                | Self::Share
+                | Self::Jain
+                | Self::TotalGoodput
+                | Self::Reach
+                | Self::AnswerP50
+                | Self::AnswerP95
                 | Self::Delivery
                 | Self::Utilisation
                 | Self::RttP50
@@ -150,9 +182,26 @@ impl Metric {
         )
     }
 
+    /// Whether it needs several flows.
+    #[must_use]
+    pub fn is_of_flows(self) -> bool {
+        matches!(self, Self::Share | Self::Jain | Self::TotalGoodput)
+    }
+
+    /// Whether it may be, or has to be, about one flow by name.
+    #[must_use]
+    pub fn takes_flow(self) -> bool {
+        matches!(
+            self,
+            Self::Goodput | Self::Share | Self::Reach | Self::AnswerP50 | Self::AnswerP95
+        )
+    }
+
     /// The value of one run; `None` when the run has none, such as the completion time of a run
     /// that did not complete.
-    fn of(self, run: &RunResult, window: Option<Window>) -> Option<u64> {
+    fn of(self, run: &RunResult, band: &Band) -> Option<u64> {
+        let window = band.window;
+        let flows = || Flows::of(run, band);
         let seen = || {
             let window = window?;
             run.windows.iter().find(|seen| seen.window() == window)
@@ -162,6 +211,13 @@ impl Metric {
             Self::Completion => run.completion_ns,
             Self::Handshake => run.handshake_ns,
             Self::Transfer => run.completion_ns?.checked_sub(run.handshake_ns?),
+            Self::Goodput if band.flow.is_some() => Some(flows()?.meant?.goodput_bps),
+            Self::Reach => reach(run, band),
+            Self::Share => flows()?.share(),
+            Self::Jain => flows()?.jain(),
+            Self::TotalGoodput => Some(flows()?.total),
+            Self::AnswerP50 => Some(flows()?.meant?.answers.as_ref()?.p50_ns),
+            Self::AnswerP95 => Some(flows()?.meant?.answers.as_ref()?.p95_ns),
             Self::Goodput => seen().map(|seen| seen.goodput_bps),
             Self::Delivery => seen().map(|seen| seen.delivery_bps),
             Self::Utilisation => seen().map(|seen| seen.utilisation_ppb),
@@ -187,6 +243,86 @@ impl Metric {
                 }
             }
         }
+    }
+}
+
+/// When the goal of the band is first kept up, from the beginning of its window.
+fn reach(run: &RunResult, band: &Band) -> Option<u64> {
+    const STEP_NS: u64 = 100_000_000;
+    let (window, goal) = (band.window?, band.goal?);
+    let steps = match &band.flow {
+        Some(name) => {
+            &run.flows
+                .iter()
+                .find(|flow| flow.name == *name)?
+                .app_bytes_per_100_ms
+        }
+        None => &run.app_bytes_per_100_ms,
+    };
+    let index = |at: Timestamp| usize::try_from(at.as_nanos() / STEP_NS).unwrap_or(usize::MAX);
+    let length = u64::try_from(goal.span.as_nanos()).unwrap_or(u64::MAX) / STEP_NS;
+    let length = usize::try_from(length).unwrap_or(usize::MAX).max(1);
+    let wanted = goal.rate.bytes_in(goal.span).as_u64();
+    let first = index(window.from);
+    let last = index(window.until).min(steps.len());
+    let inside = steps.get(first..last)?;
+    let at = inside
+        .windows(length)
+        .position(|span| span.iter().sum::<u64>() >= wanted)?;
+    u64::try_from(at).ok()?.checked_mul(STEP_NS)
+}
+
+/// The flows of a run in the window of a band.
+struct Flows<'a> {
+    /// The one the band names, or the tested one.
+    meant: Option<&'a FlowWindow>,
+    /// Of all greedy ones that go the same way as the tested one, in bit/s.
+    greedy: Vec<u64>,
+    /// Of all that go that way.
+    total: u64,
+}
+
+impl<'a> Flows<'a> {
+    fn of(run: &'a RunResult, band: &Band) -> Option<Self> {
+        let window = band.window?;
+        let tested = run.flows.first()?;
+        let meant = match &band.flow {
+            Some(name) => run.flows.iter().find(|flow| flow.name == *name)?,
+            None => tested,
+        };
+        let together = || {
+            let flows = run.flows.iter();
+            flows.filter(|flow| flow.is_reverse == tested.is_reverse)
+        };
+        let goodput = |flow: &FlowResult| flow.in_window(window).map_or(0, |seen| seen.goodput_bps);
+        Some(Self {
+            meant: meant.in_window(window),
+            greedy: together()
+                .filter(|flow| flow.is_greedy)
+                .map(goodput)
+                .collect(),
+            total: together().map(goodput).sum(),
+        })
+    }
+
+    fn share(&self) -> Option<u64> {
+        let total: u64 = self.greedy.iter().sum();
+        let own = self.meant?.goodput_bps;
+        (total > 0).then(|| math::mul_div(own, PPB, total))
+    }
+
+    /// (sum of x)^2 / (n times the sum of x^2), in units of 1 kbit/s so that squares fit.
+    fn jain(&self) -> Option<u64> {
+        let kbps: Vec<u128> = self
+            .greedy
+            .iter()
+            .map(|bps| u128::from(bps / 1_000))
+            .collect();
+        let sum: u128 = kbps.iter().sum();
+        let squares: u128 = kbps.iter().map(|x| x * x).sum();
+        let count = u128::try_from(kbps.len()).ok()?;
+        let index = (sum * sum * u128::from(PPB)).checked_div(count * squares)?;
+        u64::try_from(index).ok()
     }
 }
 
@@ -258,6 +394,15 @@ pub struct Level {
     pub amount: u64,
 }
 
+/// A goodput kept up for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Goal {
+    /// The goodput.
+    pub rate: Rate,
+    /// For how long, in whole steps of 100 ms.
+    pub span: Duration,
+}
+
 /// What is expected of one metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Band {
@@ -269,6 +414,10 @@ pub struct Band {
     pub window: Option<Window>,
     /// The download it is about; all of them when `None`.
     pub case: Option<String>,
+    /// The flow it is about; the tested one when `None`.
+    pub flow: Option<String>,
+    /// The goodput to be reached, and how long it has to be kept up.
+    pub goal: Option<Goal>,
     /// From how many runs on it is judged: a share of few runs says nothing.
     pub min_runs: u64,
     /// The controllers it is about, as they print themselves; all of them when empty.
@@ -280,6 +429,25 @@ pub struct Band {
 }
 
 impl Band {
+    /// All runs complete.
+    fn completed() -> Self {
+        Self {
+            metric: Metric::Completed,
+            statistic: Statistic::Every,
+            window: None,
+            case: None,
+            flow: None,
+            goal: None,
+            controllers: Vec::new(),
+            min_runs: 0,
+            min: Some(Level {
+                text: Fraction::ONE.to_string(),
+                amount: PPB,
+            }),
+            max: None,
+        }
+    }
+
     fn is_about(&self, controller: &str, case: &str) -> bool {
         (self.controllers.is_empty() || self.controllers.iter().any(|name| name == controller))
             && self.case.as_ref().is_none_or(|name| name == case)
@@ -358,10 +526,17 @@ pub fn judge(
     runs: &[RunResult],
     conditions: Conditions,
 ) -> Vec<Verdict> {
-    scenario
-        .bands
+    let bands = || {
+        let bands = scenario.bands.iter();
+        bands.filter(|band| band.is_about(controller, case))
+    };
+    // Completion of every run is expected unless the file says otherwise of this controller, so that no failed run passes
+    // in silence.
+    let is_told = bands().any(|band| band.metric == Metric::Completed);
+    let implied = (!is_told).then(Band::completed);
+    implied
         .iter()
-        .filter(|band| band.is_about(controller, case))
+        .chain(bands())
         .map(|band| judge_band(band, controller, case, runs, conditions))
         .collect()
 }
@@ -447,7 +622,7 @@ pub fn measure_only(band: &Band, runs: &[RunResult]) -> Option<u64> {
 fn sorted_values(band: &Band, runs: &[RunResult]) -> Vec<(Option<u64>, u64)> {
     let mut values: Vec<(Option<u64>, u64)> = runs
         .iter()
-        .map(|run| (band.metric.of(run, band.window), run.seed))
+        .map(|run| (band.metric.of(run, band), run.seed))
         .collect();
     values.sort_by_key(|(value, seed)| (value.is_none(), *value, *seed));
     values
@@ -461,7 +636,7 @@ fn why_not_judged(band: &Band, run_count: u64, conditions: Conditions) -> Option
         return Some(format!("it takes at least {} runs", band.min_runs));
     }
     if conditions.is_real && band.metric != Metric::Completed {
-        return Some("over real sockets only completion is judged".to_owned());
+        return Some("over real sockets only whether runs complete is judged".to_owned());
     }
     let window = band.window?;
     if window.until > Timestamp::ZERO + conditions.limit {
@@ -513,6 +688,7 @@ mod tests {
             reverse: LinkCounts::default(),
             tracks: crate::record::Tracks::default(),
             app_bytes_per_100_ms: Vec::new(),
+            flows: Vec::new(),
             real: None,
         }
     }
@@ -530,6 +706,8 @@ mod tests {
             statistic,
             window: None,
             case: None,
+            flow: None,
+            goal: None,
             controllers: Vec::new(),
             min_runs: 0,
             min: min.and_then(level),
@@ -657,7 +835,10 @@ mod tests {
             let mut run = run(1);
             run.packets_lost = lost;
             run.forward.dropped_queue_packets = dropped;
-            Metric::LostVsDropped.of(&run, None)
+            measure_only(
+                &band(Metric::LostVsDropped, Statistic::Median, None, None),
+                &[run],
+            )
         };
         assert_eq!(apart(1000, 1000), Some(0));
         assert_eq!(apart(1020, 1000), Some(20_000_000));
@@ -675,6 +856,7 @@ mod tests {
 
     #[test]
     fn the_transfer_is_the_completion_without_the_handshake() {
-        assert_eq!(Metric::Transfer.of(&run(2), None), Some(1_900_000));
+        let transfer = band(Metric::Transfer, Statistic::Median, None, None);
+        assert_eq!(measure_only(&transfer, &[run(2)]), Some(1_900_000));
     }
 }

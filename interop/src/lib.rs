@@ -27,6 +27,7 @@ pub mod runner;
 pub mod scenario;
 pub mod stats;
 
+mod flows;
 pub mod real_player;
 mod stack;
 mod text;

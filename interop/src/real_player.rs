@@ -41,6 +41,11 @@ impl RealPlayer {
 
 impl Player for RealPlayer {
     fn play(&self, request: &PlayRequest<'_>) -> Result<Recording, PlayError> {
+        if !request.scenario.flows.is_empty() {
+            return Err(PlayError(
+                "several flows are played in virtual time only, not over real sockets".to_owned(),
+            ));
+        }
         // One thread for both endpoints and HTTP/3; the relay has its own.
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -153,6 +158,7 @@ impl RealPlayer {
             forward: report.forward,
             reverse: report.reverse,
             real: Some(report.timing),
+            flows: Vec::new(),
         };
         let recorder = std::mem::take(&mut *lock(&recorder));
         Ok(recorder.finish(ended_at, ending))

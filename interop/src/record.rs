@@ -17,7 +17,7 @@ use netsim::{OutputRecord, Pipe};
 use units::{ByteCount, Timestamp};
 
 use crate::results::{LinkCounts, Outcome, Percentiles, RealTiming, SenderCounts};
-use crate::scenario::Scenario;
+use crate::scenario::{DOWNLOAD_NAME, Scenario};
 
 /// Bytes are counted per stretch of this length; windows of bands end on its multiples.
 pub const BUCKET: Duration = OutputRecord::BUCKET;
@@ -225,6 +225,20 @@ impl Recorder {
         self.tracks.minimum_window = Some(minimum);
     }
 
+    /// The download as one of several flows.
+    pub(crate) fn download(&self, controller: String, sender: &SenderCounts) -> FlowRecording {
+        FlowRecording {
+            name: DOWNLOAD_NAME.to_owned(),
+            controller,
+            app_bytes: self.app_bytes.clone(),
+            answers: Vec::new(),
+            packets_lost: sender.packets_lost,
+            pto_count: sender.pto_count,
+            is_reverse: false,
+            is_greedy: true,
+        }
+    }
+
     /// A window that was large enough when the watch began has nothing to escape from.
     fn look_for_escape(&mut self, now: Timestamp, window: ByteCount) {
         let Some(watch) = self.watch else {
@@ -267,6 +281,7 @@ impl Recorder {
             forward: ending.forward,
             reverse: ending.reverse,
             real: ending.real,
+            flows: ending.flows,
         }
     }
 }
@@ -275,6 +290,64 @@ impl Default for Recorder {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Listens to one of several flows.
+#[derive(Debug, Default)]
+pub struct FlowRecorder {
+    app_bytes: Vec<u64>,
+    answers: Vec<(Timestamp, Duration)>,
+}
+
+impl FlowRecorder {
+    /// The application read this many bytes.
+    pub fn on_app_bytes(&mut self, now: Timestamp, bytes: ByteCount) {
+        add_to_bucket(&mut self.app_bytes, now, bytes.as_u64());
+    }
+
+    /// Something that was asked for, or made, at an instant has been read to its end.
+    pub fn on_answer(&mut self, asked_at: Timestamp, now: Timestamp) {
+        self.answers
+            .push((asked_at, now.saturating_since(asked_at)));
+    }
+
+    /// Closes the record with what only others know.
+    #[must_use]
+    pub fn finish(
+        self,
+        name: String,
+        controller: String,
+        packets_lost: u64,
+        pto_count: u64,
+    ) -> FlowRecording {
+        FlowRecording {
+            name,
+            controller,
+            app_bytes: self.app_bytes,
+            answers: self.answers,
+            packets_lost,
+            pto_count,
+            is_reverse: false,
+            is_greedy: true,
+        }
+    }
+}
+
+/// What one of several flows did.
+#[derive(Debug, Clone)]
+pub struct FlowRecording {
+    pub(crate) name: String,
+    pub(crate) controller: String,
+    /// Per bucket, from the beginning of the run.
+    pub(crate) app_bytes: Vec<u64>,
+    /// When each answer was asked for, and how long it took.
+    pub(crate) answers: Vec<(Timestamp, Duration)>,
+    pub(crate) packets_lost: u64,
+    pub(crate) pto_count: u64,
+    /// Whether it goes towards the server.
+    pub(crate) is_reverse: bool,
+    /// Whether it takes what it can get.
+    pub(crate) is_greedy: bool,
 }
 
 /// What the player reads from counters when a run is over.
@@ -290,6 +363,8 @@ pub struct Ending {
     pub reverse: LinkEnding,
     /// How well the relay kept time, over real sockets.
     pub real: Option<RealTiming>,
+    /// All flows, the tested one first; empty if there is only the download.
+    pub flows: Vec<FlowRecording>,
 }
 
 /// What a pipe knows at the end of a run.
@@ -340,6 +415,7 @@ pub struct Recording {
     pub(crate) forward: LinkEnding,
     pub(crate) reverse: LinkEnding,
     pub(crate) real: Option<RealTiming>,
+    pub(crate) flows: Vec<FlowRecording>,
 }
 
 fn add_to_bucket(buckets: &mut Vec<u64>, now: Timestamp, bytes: u64) {
@@ -378,6 +454,7 @@ mod tests {
             forward: pipe("forward"),
             reverse: pipe("reverse"),
             real: None,
+            flows: Vec::new(),
         }
     }
 

@@ -9,11 +9,11 @@ use serde::Serialize;
 use units::{Timestamp, format_duration};
 
 use crate::expect::{Dimension, Judgement, Level, Metric, Statistic, Verdict, measure_only};
-use crate::results::{Outcome, Percentiles, RunResult};
+use crate::results::{FlowResult, Outcome, Percentiles, RunResult};
 use crate::runner::Group;
 use crate::scenario::Scenario;
 use crate::stats::{failure_bound, median_interval, nearest_rank};
-use crate::text::{Columns, decimal, show, wrap};
+use crate::text::{Columns, WIDTH, decimal, show, wrap};
 
 /// The version of the JSON document; it changes when a key changes its meaning or goes away.
 pub const JSON_VERSION: u32 = 1;
@@ -63,6 +63,7 @@ impl Report<'_> {
         self.write_failures(&mut out);
         self.write_intervals(&mut out);
         self.write_timing(&mut out);
+        self.write_flows(&mut out);
         self.write_article(&mut out);
         self.write_bands(&mut out);
         out
@@ -147,9 +148,10 @@ impl Report<'_> {
             let mut times: Vec<Option<u64>> = runs.iter().map(|run| run.completion_ns).collect();
             times.sort_by_key(|time| (time.is_none(), *time));
             // A run that did not complete has no time; where it decides, the cell says so.
+            let limit = format!(">{}", decimal(nanos(self.limit), 1_000_000_000, 0));
             let cell = |time: Option<Option<u64>>| match time {
                 Some(Some(time)) => decimal(time, 1_000_000_000, 3),
-                Some(None) => "never".to_owned(),
+                Some(None) => limit.clone(),
                 None => "-".to_owned(),
             };
             cells.push(cell(nearest_rank(&times, 500)));
@@ -170,7 +172,15 @@ impl Report<'_> {
 
     fn verdict_word(&self, group: &Group) -> String {
         let is_met = group.verdicts.iter().all(Self::counts_as_met);
-        if is_met { "met" } else { "MISSED" }.to_owned()
+        let is_judged = |verdict: &Verdict| !matches!(verdict.judgement, Judgement::NotJudged(_));
+        let word = match (group.verdicts.iter().any(is_judged), is_met) {
+            (false, _) => "-",
+            (true, false) => "MISSED",
+            // What is wrong on purpose has failed as it is expected to.
+            (true, true) if group.controller.is_faulty() => "caught",
+            (true, true) => "met",
+        };
+        word.to_owned()
     }
 
     /// Which runs did not complete, by reason; or what it means that all did.
@@ -197,10 +207,11 @@ impl Report<'_> {
                     out,
                     2,
                     &format!(
-                        "{}: {} of {} runs did not complete: {reason} ({} {})",
+                        "{}: {} of {} {} did not complete: {reason} ({} {})",
                         self.group_name(group),
                         seeds.len(),
                         group.runs.len(),
+                        plural(group.runs.len(), "run"),
                         plural(seeds.len(), "seed"),
                         seed_list(&seeds)
                     ),
@@ -288,6 +299,73 @@ impl Report<'_> {
         }
     }
 
+    /// What each flow did, where there are several.
+    fn write_flows(&self, out: &mut String) {
+        let count = |group: &Group| group.runs.first().map_or(0, |run| run.flows.len());
+        if self.groups.iter().all(|group| count(group) < 2) {
+            return;
+        }
+        out.push('\n');
+        let mut columns = Columns::new(vec![
+            ("", "flow"),
+            ("", "controller"),
+            ("", "Mbit/s"),
+            ("", "lost"),
+            ("", "PTO"),
+            ("answers", "p50"),
+            ("", "p95"),
+        ])
+        .with_numbers_only();
+        for group in self.groups {
+            columns.heading(format!("{}:", self.group_name(group)));
+            for index in 0..count(group) {
+                let flows: Vec<&FlowResult> = group
+                    .runs
+                    .iter()
+                    .filter_map(|run| run.flows.get(index))
+                    .collect();
+                let Some(first) = flows.first() else {
+                    continue;
+                };
+                let median = |value: &dyn Fn(&FlowResult) -> u64| {
+                    nearest_rank(&sorted(flows.iter().map(|flow| value(flow))), 500).unwrap_or(0)
+                };
+                let time = |value: fn(&Percentiles) -> u64| {
+                    let times = flows
+                        .iter()
+                        .filter_map(|flow| flow.answers.as_ref().map(value));
+                    nearest_rank(&sorted(times), 500)
+                        .map_or_else(|| "-".to_owned(), |time| show(Dimension::Time, time))
+                };
+                let nanos = group
+                    .runs
+                    .iter()
+                    .map(|run| run.ended_at_ns)
+                    .max()
+                    .unwrap_or(1);
+                let rate = median(&|flow| {
+                    units::math::mul_div(flow.app_bytes * 8, 1_000_000_000, nanos.max(1))
+                });
+                columns.row(vec![
+                    first.name.clone(),
+                    first.controller.clone(),
+                    decimal(rate, 1_000_000, 2),
+                    median(&|flow| flow.packets_lost).to_string(),
+                    median(&|flow| flow.pto_count).to_string(),
+                    time(|answers| answers.p50_ns),
+                    time(|answers| answers.p95_ns),
+                ]);
+            }
+        }
+        columns.write_to(out);
+        out.push('\n');
+        line(
+            out,
+            0,
+            "Flows: medians over the runs; rates over the whole run.",
+        );
+    }
+
     /// What an article says about the same, and what these runs showed.
     fn write_article(&self, out: &mut String) {
         let Some(article) = &self.scenario.article else {
@@ -302,6 +380,15 @@ impl Report<'_> {
         for figure in &article.figures {
             let measure = &figure.measure;
             let mut words = metric_words(measure.metric).to_owned();
+            if let Some(flow) = &measure.flow {
+                let _ = write!(words, " of {flow}");
+            }
+            if let Some(case) = &measure.case {
+                let _ = write!(words, " of {case}");
+            }
+            if let Some(window) = measure.window {
+                let _ = write!(words, ", {} to {}", since(window.from), since(window.until));
+            }
             if measure.metric != Metric::Completed {
                 let _ = write!(words, ", {}", measure.statistic.words());
             }
@@ -318,7 +405,19 @@ impl Report<'_> {
             }));
             columns.row(cells);
         }
-        columns.write_to(out);
+        let mut table = String::new();
+        columns.write_to(&mut table);
+        if table.lines().all(|line| line.chars().count() <= WIDTH) {
+            out.push_str(&table);
+            return;
+        }
+        // Too wide for the terminal: one line for each cell.
+        for (figure, cells) in article.figures.iter().zip(columns.cells()) {
+            line(out, 4, &format!("  {}: {}", cells[0], figure.says));
+            for (name, cell) in names.iter().zip(&cells[2..]) {
+                line(out, 6, &format!("    {name}: {cell}"));
+            }
+        }
     }
 
     fn write_bands(&self, out: &mut String) {
@@ -332,9 +431,7 @@ impl Report<'_> {
                 self.write_verdict(out, group, verdict);
             }
         }
-        if is_headed {
-            out.push('\n');
-        }
+        out.push('\n');
         let missed = self
             .groups
             .iter()
@@ -369,6 +466,12 @@ impl Report<'_> {
             self.group_name(group),
             metric_words(band.metric)
         );
+        if let Some(flow) = &band.flow {
+            let _ = write!(text, " of {flow}");
+        }
+        if let Some(goal) = band.goal {
+            let _ = write!(text, " of {}", goal.rate);
+        }
         if let Some(window) = band.window {
             let _ = write!(
                 text,
@@ -415,7 +518,8 @@ impl Report<'_> {
         };
         format!(
             "          tidegate run {} --cc {} --seed {seed}{limit}{real}\n",
-            self.scenario.name, group.controller
+            quoted(self.scenario.path.as_deref().unwrap_or(&self.scenario.name)),
+            group.controller
         )
     }
 
@@ -579,6 +683,12 @@ fn metric_words(metric: Metric) -> &'static str {
         Metric::TimeAtMinimum => "time at the minimum window",
         Metric::Escape => "escape from a small window",
         Metric::WindowAtEnd => "window at the end",
+        Metric::Reach => "time to the goodput",
+        Metric::Share => "share of what all flows got",
+        Metric::Jain => "Jain's index",
+        Metric::TotalGoodput => "goodput of all flows",
+        Metric::AnswerP50 => "median time of answers",
+        Metric::AnswerP95 => "95th percentile of the time of answers",
         Metric::LostVsDropped => "difference between packets declared lost and dropped",
     }
 }
@@ -605,6 +715,15 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
     values
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    if word.chars().all(is_plain) && !word.is_empty() {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn since(at: Timestamp) -> String {

@@ -9,7 +9,7 @@ use units::{ByteCount, Fraction, Rate, Timestamp};
 
 use crate::expect::Window;
 use crate::play::PlayRequest;
-use crate::record::{Recording, Tracks, bucket_of};
+use crate::record::{FlowRecording, Recording, Tracks, bucket_of};
 use crate::scenario::Download;
 use crate::stats::nearest_rank;
 
@@ -93,6 +93,9 @@ pub struct RunResult {
     /// not part of the JSON document.
     #[serde(skip)]
     pub tracks: Tracks,
+    /// All flows, the tested one first; empty if there is only the download.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowResult>,
     /// How well real time was kept; only over real sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real: Option<RealTiming>,
@@ -132,6 +135,54 @@ pub struct TransitionCount {
     pub to: String,
     /// How often.
     pub count: u64,
+}
+
+/// What one of several flows did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlowResult {
+    /// Its name in the scenario; `download` for the download.
+    pub name: String,
+    /// Its controller.
+    pub controller: String,
+    /// Whether it goes towards the server.
+    pub is_reverse: bool,
+    /// Whether it takes what it can get: the download, and bulk flows.
+    pub is_greedy: bool,
+    /// Bytes its application read.
+    pub app_bytes: u64,
+    /// What was seen of it in each window that a band looks at.
+    pub windows: Vec<FlowWindow>,
+    /// How long its answers, or frames, took over the whole run.
+    pub answers: Option<Percentiles>,
+    /// Packets its sender declared lost.
+    pub packets_lost: u64,
+    /// Probe timeouts of its sender.
+    pub pto_count: u64,
+    /// Bytes its application read in each 100 ms from the beginning.
+    pub app_bytes_per_100_ms: Vec<u64>,
+}
+
+/// What one flow did in one stretch of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlowWindow {
+    /// Its beginning.
+    pub from_ns: u64,
+    /// Its end.
+    pub until_ns: u64,
+    /// Bytes the application read, per second.
+    pub goodput_bps: u64,
+    /// How long the answers took that were asked for inside.
+    pub answers: Option<Percentiles>,
+}
+
+impl FlowResult {
+    /// What was seen in this window.
+    #[must_use]
+    pub fn in_window(&self, window: Window) -> Option<&FlowWindow> {
+        let (from, until) = (window.from.as_nanos(), window.until.as_nanos());
+        let mut windows = self.windows.iter();
+        windows.find(|seen| seen.from_ns == from && seen.until_ns == until)
+    }
 }
 
 /// What was seen in one stretch of a run.
@@ -372,6 +423,11 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
             .chunks(BUCKETS_PER_ENTRY)
             .map(|chunk| chunk.iter().sum())
             .collect(),
+        flows: recording
+            .flows
+            .iter()
+            .map(|flow| flow_result(flow, &request.scenario.windows()))
+            .collect(),
         tracks: recording.tracks,
         real: recording.real,
         outcome: match (request.case.download, recording.outcome) {
@@ -417,6 +473,43 @@ fn window_result(recording: &Recording, window: Window) -> WindowResult {
         delivery_bps: per_second(departed, length_ns),
         utilisation_ppb: u64::from(utilisation.as_ppb()),
         rtt: Percentiles::of(&mut rtts),
+    }
+}
+
+fn flow_result(flow: &FlowRecording, windows: &[Window]) -> FlowResult {
+    let answers = |range: Option<Window>| {
+        let is_meant =
+            |at: Timestamp| range.is_none_or(|window| (window.from..window.until).contains(&at));
+        let asked = flow.answers.iter().filter(|(at, _)| is_meant(*at));
+        let mut spans: Vec<u64> = asked.map(|(_, span)| nanos(*span)).collect();
+        Percentiles::of(&mut spans)
+    };
+    let bytes_in = |window: &Window| -> u64 {
+        let end = bucket_of(window.until).min(flow.app_bytes.len());
+        let inside = flow.app_bytes.get(bucket_of(window.from)..end);
+        inside.map_or(0, |inside| inside.iter().sum())
+    };
+    let windows = windows.iter().map(|window| FlowWindow {
+        from_ns: window.from.as_nanos(),
+        until_ns: window.until.as_nanos(),
+        goodput_bps: per_second(bytes_in(window), nanos(window.length())),
+        answers: answers(Some(*window)),
+    });
+    FlowResult {
+        name: flow.name.clone(),
+        controller: flow.controller.clone(),
+        is_reverse: flow.is_reverse,
+        is_greedy: flow.is_greedy,
+        app_bytes: flow.app_bytes.iter().sum(),
+        windows: windows.collect(),
+        answers: answers(None),
+        packets_lost: flow.packets_lost,
+        pto_count: flow.pto_count,
+        app_bytes_per_100_ms: flow
+            .app_bytes
+            .chunks(BUCKETS_PER_ENTRY)
+            .map(|chunk| chunk.iter().sum())
+            .collect(),
     }
 }
 

@@ -44,6 +44,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) struct Identity {
     pub(crate) server: ServerConfig,
     pub(crate) client: ClientConfig,
+    /// Of flows that are not HTTP/3.
+    pub(crate) flow_server: ServerConfig,
+    pub(crate) flow_client: ClientConfig,
 }
 
 impl Identity {
@@ -53,11 +56,19 @@ impl Identity {
         let problem = |error: &dyn std::fmt::Display| PlayError(format!("TLS: {error}"));
         let identity = ServerTls::generate_for_tests(&[]).map_err(|e| problem(&e))?;
         let trust = Trust::CaDer(identity.chain().to_vec());
-        let server = server_config(&identity, &[ALPN_H3], &options).map_err(|e| problem(&e))?;
-        let client = client_config(&trust, &[ALPN_H3], &options).map_err(|e| problem(&e))?;
+        let server = |alpn| {
+            let config = server_config(&identity, &[alpn], &options).map_err(|e| problem(&e))?;
+            ServerConfig::new(config).map_err(|e| problem(&e))
+        };
+        let client = |alpn| {
+            let config = client_config(&trust, &[alpn], &options).map_err(|e| problem(&e))?;
+            ClientConfig::new(config).map_err(|e| problem(&e))
+        };
         Ok(Self {
-            server: ServerConfig::new(server).map_err(|e| problem(&e))?,
-            client: ClientConfig::new(client).map_err(|e| problem(&e))?,
+            server: server(ALPN_H3)?,
+            client: client(ALPN_H3)?,
+            flow_server: server(crate::flows::ALPN)?,
+            flow_client: client(crate::flows::ALPN)?,
         })
     }
 }

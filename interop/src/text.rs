@@ -68,6 +68,14 @@ impl<'a> Columns<'a> {
         self.rows.push(Row::Cells(cells));
     }
 
+    /// The cells of each row that has some.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Heading(_) => None,
+        })
+    }
+
     pub(crate) fn write_to(&self, out: &mut String) {
         let mut widths: Vec<usize> = self
             .header

@@ -68,7 +68,7 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
         "limit = \"10 s\"",
         "limit = \"10 s\"\nlimits = \"10 s\"",
         "example.toml:4: limits: unknown key; allowed are name, about, seeds, real_seeds, limit, \
-         controllers, link, phase, drop, download, expect, article",
+         controllers, link, phase, drop, download, flow, expect, article",
     );
     complains(
         "rtt = \"10 ms\"",
@@ -100,8 +100,8 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
     complains(
         "of = \"p95\"",
         "over = \"p95\"",
-        "example.toml:20: expect.newreno.completion.over: unknown key; allowed are of, case, from, \
-         until, min, max, min_runs",
+        "example.toml:20: expect.newreno.completion.over: unknown key; allowed are of, case, flow, \
+         rate, from, until, min, max, min_runs",
     );
 }
 
@@ -113,7 +113,8 @@ fn an_unknown_metric_lists_the_known_ones() {
         "example.toml:20: expect.newreno.completions: unknown key; allowed are completed, \
          completion, handshake, transfer, goodput, delivery, utilisation, rtt_p50, rtt_p95, \
          rtt_p99, queue_delay_p50, queue_delay_p95, pto_count, cuts, transitions, flips, \
-         time_at_minimum, escape, window_at_end, lost_vs_dropped",
+         time_at_minimum, escape, window_at_end, share, jain, total_goodput, reach, answer_p50, answer_p95, \
+         lost_vs_dropped",
     );
 }
 
@@ -529,7 +530,7 @@ fn figures_of_an_article_are_checked() {
             "says",
             "min",
             3,
-            "article.figures.min: unknown key; allowed are metric, of, case, from, until, says",
+            "article.figures.min: unknown key; allowed are metric, of, case, flow, rate, from, until, says",
         ),
     ] {
         complains_about_more(
@@ -564,4 +565,70 @@ fn a_controller_that_is_wrong_on_purpose_may_stand_in_any_file() {
     let only = GOOD.replace("[\"newreno\"]", "[\"cubic-trap\"]");
     let alone = Scenario::parse("example.toml", &only);
     assert_eq!(alone.is_ok(), cfg!(feature = "mutants"));
+}
+
+#[test]
+fn a_link_without_a_rate_limit_has_limits_of_its_own() {
+    complains(
+        "rate = \"100 Mbit/s\"\nrtt = \"10 ms\"\nqueue = \"2 BDP\"",
+        "rate = \"unlimited\"\nrtt = \"0 s\"",
+        "example.toml: link.rtt: a link without a rate limit needs a round-trip time above 0 s",
+    );
+    let text = GOOD
+        .replace("\"100 Mbit/s\"", "\"unlimited\"")
+        .replace("size = \"10 MB\"", "duration = \"5 s\"");
+    let error = Scenario::parse("example.toml", &text).expect_err("endless");
+    assert_eq!(
+        error.to_string(),
+        "example.toml: link.rate: a link without a rate limit is for downloads of a size; what takes all it can get \
+         for a time needs a rate"
+    );
+    let text = GOOD.replace("\"100 Mbit/s\"", "\"unlimited\"").replace(
+        "completion = { of = \"p95\", max = \"4.5 s\" }",
+        "utilisation = { from = \"1 s\", until = \"2 s\", min = \"90 %\" }",
+    );
+    let error = Scenario::parse("example.toml", &text).expect_err("no such thing");
+    assert_eq!(
+        error.to_string(),
+        "example.toml:20: expect.newreno.utilisation: a link without a rate limit has no utilisation"
+    );
+}
+
+#[test]
+fn an_escape_needs_something_to_escape_from() {
+    let text = GOOD
+        .replace("from = \"0 s\"\nuntil = \"2 s\"", "at = \"0 s\"")
+        .replace(
+            "completion = { of = \"p95\", max = \"4.5 s\" }",
+            "escape = { max = \"1 s\" }",
+        );
+    let error = Scenario::parse("example.toml", &text).expect_err("no end of a phase");
+    assert_eq!(
+        error.to_string(),
+        "example.toml:19: expect.newreno.escape: escape is timed from the end of the last phase; add one with from and \
+         until"
+    );
+}
+
+#[test]
+fn the_words_of_an_article_fit_on_a_line() {
+    for (source, says) in [("", "999"), ("A\\nB", "999"), ("A", "\\u001b[31m9")] {
+        let text = format!(
+            "{GOOD}\n[article]\nsource = \"{source}\"\nfigures = [{{ metric = \"flips\", says = \"{says}\" }}]\n"
+        );
+        let error = Scenario::parse("example.toml", &text).expect_err("unfit");
+        assert!(
+            error
+                .to_string()
+                .ends_with("is out of range; allowed is some words on one line"),
+            "{error}"
+        );
+    }
+    complains_about_more(
+        "[article]\nsource = \"A\"\nfigures = []",
+        &format!(
+            "example.toml:{}: article.figures: [] is out of range; allowed is at least one figure",
+            GOOD.lines().count() + 4
+        ),
+    );
 }

@@ -271,7 +271,7 @@ fn forward_fates(scenario: &Scenario, seed: u64) -> u64 {
         for (pipe, size) in [(&mut forward, 1378), (&mut reverse, 70)] {
             pipe.advance(now, &mut |_, _: Packet<()>| {});
             let size = ByteCount::new(size);
-            pipe.arrive(now, Packet { size, payload: () });
+            pipe.arrive(now, Packet::new(size, ()));
         }
     }
     forward.advance(Timestamp::from_secs(4), &mut |_, _| {});

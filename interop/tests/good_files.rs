@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cc::Algorithm;
-use interop::expect::{Metric, Statistic};
+use interop::expect::{Conditions, Metric, Statistic, judge};
 use interop::scenario::{Download, Scenario, built_ins, find};
 use netsim::{Change, LossPlace};
 use units::{ByteCount, Fraction, Rate, Timestamp};
@@ -95,17 +95,13 @@ loss-phase-30pct-2s completed Every: at least 100 % []
 loss-phase-30pct-2s completion Median: 3.2 s to 4.2 s ["newreno", "cubic"]
 loss-phase-30pct-2s completion P95: at most 4.5 s ["newreno", "cubic"]
 loss-phase-30pct-2s completion Every: at most 6 s ["newreno", "cubic"]
-clean-20m-40ms completed Every: at least 100 % []
 clean-20m-40ms utilisation Median [5.000000000 s, 30.000000000 s]: at least 97 % ["newreno"]
 clean-20m-40ms rtt_p95 Median [5.000000000 s, 30.000000000 s]: at most 2.05 RTT ["newreno"]
 clean-20m-40ms utilisation Median [5.000000000 s, 30.000000000 s]: at least 98 % ["cubic"]
-fct-ladder completed Every: at least 100 % []
 fct-ladder transfer Median 100 kB: at most 193.2 ms ["newreno", "cubic"]
 fct-ladder transfer Median 1 MB: at most 414 ms ["newreno", "cubic"]
 fct-ladder transfer Median 10 MB: at most 1.38 s ["newreno", "cubic"]
-rand-loss-1pct completed Every: at least 100 % []
 rand-loss-1pct goodput Median [5.000000000 s, 120.000000000 s]: 2.1 Mbit/s to 3.9 Mbit/s ["newreno", "cubic"]
-rate-step completed Every: at least 100 % []
 rate-step delivery Every [19.000000000 s, 20.000000000 s]: at most 25.1 Mbit/s []
 rate-step pto_count Every: at most 0 []
 rate-step lost_vs_dropped Every: at most 2 % []
@@ -232,14 +228,33 @@ fn phases_change_one_direction_or_both_and_steps_stay() {
 #[test]
 fn runs_must_complete_unless_the_file_says_otherwise() {
     let link = "rate = \"1 Mbit/s\"\nrtt = \"10 ms\"\nqueue = \"10 kB\"";
-    let silent = with_link(link, "");
-    assert_eq!(silent.bands.len(), 1);
-    assert_eq!(silent.bands[0].metric, Metric::Completed);
-    let with_band = with_link(link, "[expect.all]\npto_count = { max = 3 }");
-    assert_eq!(with_band.bands.len(), 2);
-    let lenient = with_link(link, "[expect.all]\ncompleted = { min = \"90 %\" }");
-    assert_eq!(lenient.bands.len(), 1);
-    assert_eq!(lenient.bands[0].range_words(), "at least 90 %");
+    let judged = |expect: &str, controller: &str| -> Vec<String> {
+        let scenario = with_link(link, expect);
+        let conditions = Conditions {
+            is_real: false,
+            limit: scenario.limit,
+        };
+        let verdicts = judge(
+            &scenario,
+            controller,
+            &scenario.cases[0].name,
+            &[],
+            conditions,
+        );
+        let bands = verdicts.iter().map(|verdict| &verdict.band);
+        bands
+            .map(|band| format!("{} {}", band.metric.key(), band.range_words()))
+            .collect()
+    };
+    assert_eq!(judged("", "newreno"), ["completed at least 100 %"]);
+    assert_eq!(
+        judged("[expect.all]\npto_count = { max = 3 }", "newreno"),
+        ["completed at least 100 %", "pto_count at most 3"]
+    );
+    let lenient = "[expect.newreno]\ncompleted = { min = \"90 %\" }";
+    assert_eq!(judged(lenient, "newreno"), ["completed at least 90 %"]);
+    // What is said of one controller says nothing of another.
+    assert_eq!(judged(lenient, "cubic"), ["completed at least 100 %"]);
 }
 
 #[test]
@@ -266,7 +281,7 @@ fn the_pipes_carry_out_the_plan() {
         let now = Timestamp::from_millis(millis);
         pipe.advance(now, &mut |_, _| delivered += 1);
         let size = ByteCount::new(1378);
-        pipe.arrive(now, netsim::Packet { size, payload: () });
+        pipe.arrive(now, netsim::Packet::new(size, ()));
     }
     pipe.advance(seconds(5), &mut |_, _| delivered += 1);
     let lost = pipe.counters().dropped_loss_after.packets;
@@ -282,7 +297,7 @@ fn the_example_in_the_reference_can_be_played() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     // The first has a rtt and a delay to show both; only one of them is allowed at a time. The
     // bands of the second need a longer run and two sizes.
     let text = examples.join("\n");

@@ -64,6 +64,7 @@
 
 mod config;
 mod counters;
+mod distributions;
 mod event_heap;
 mod histogram;
 mod output;

@@ -18,9 +18,13 @@
 //! FNV-1a reads the bytes, SplitMix64 spreads similar hashes far apart, PCG has the quality and the
 //! period (2^128) of the draws themselves.
 
+use std::time::Duration;
+
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use units::Fraction;
+
+use crate::distributions::{unit, whole};
 
 /// The source of every random stream of one run.
 ///
@@ -104,6 +108,15 @@ impl RandomStream {
     /// all later draws of the stream where they were.
     pub fn chance(&mut self, probability: Fraction) -> bool {
         self.luck().is_within(probability)
+    }
+
+    /// A time with the exponential distribution of this mean: the gap between events that do not know of each other.
+    /// One draw; at most 37 times the mean.
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        let mean = u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX) as f64;
+        // 1 - [0, 1) is never zero.
+        let nanos = -mean * libm::log(1.0 - unit(self.u64()));
+        Duration::from_nanos(whole(nanos))
     }
 
     /// A draw to be compared with probabilities later.

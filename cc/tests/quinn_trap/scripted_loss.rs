@@ -143,7 +143,7 @@ fn the_trap_closes_wherever_in_a_round_trip_the_losses_begin() {
 }
 
 #[test]
-fn an_epoch_that_stands_still_never_ends() {
+fn an_epoch_that_stands_still_does_not_come_to_an_end() {
     let subject = Subject::mutant(Fault::M2);
     let runs = runs(subject, &all_scripts());
     report("L2 cubic-m2, 20 runs and 4 variants", range(&runs), "never");

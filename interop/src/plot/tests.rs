@@ -72,6 +72,7 @@ impl Player for Script {
             forward: pipe(&request.scenario.forward, "forward"),
             reverse: pipe(&request.scenario.reverse, "reverse"),
             real: None,
+            flows: Vec::new(),
         };
         Ok(recorder.finish(end, ending))
     }

@@ -8,21 +8,27 @@
 //! completion = [{ of = "median", min = "3.2 s", max = "4.2 s" }, { of = "every", max = "6 s" }]
 //! ```
 
+use std::time::Duration;
+
 use cc::{Algorithm, AlgorithmError};
+use netsim::Change;
 use units::{ByteCount, Fraction, Rate, Timestamp, format_duration, math};
 
 use super::error::{Problem, ScenarioError};
 use super::reader::{Table, Value};
-use super::{Article, Figure, Scenario};
-use crate::expect::{Band, Dimension, Level, Metric, Statistic, Window};
+use super::{Article, DOWNLOAD_NAME, Figure, Scenario};
+use crate::expect::{Band, Dimension, Goal, Level, Metric, Statistic, Window};
 use crate::record::BUCKET;
 
-const BAND: &[&str] = &["of", "case", "from", "until", "min", "max", "min_runs"];
-const FIGURE: &[&str] = &["metric", "of", "case", "from", "until", "says"];
+const BAND: &[&str] = &[
+    "of", "case", "flow", "rate", "from", "until", "min", "max", "min_runs",
+];
+const FIGURE: &[&str] = &[
+    "metric", "of", "case", "flow", "rate", "from", "until", "says",
+];
 const BAND_EXAMPLE: &str = "a table such as { max = \"4.5 s\" }, or a list of them";
 
-/// Reads the section. Completion of every run is expected unless the file says otherwise, so that
-/// no failed run passes in silence.
+/// Reads the section.
 pub(super) fn read(expect: &Value<'_>, scenario: &Scenario) -> Result<Vec<Band>, ScenarioError> {
     let mut bands = Vec::new();
     for (name, value) in expect
@@ -42,27 +48,7 @@ pub(super) fn read(expect: &Value<'_>, scenario: &Scenario) -> Result<Vec<Band>,
             }
         }
     }
-    if !bands.iter().any(|band| band.metric == Metric::Completed) {
-        bands.splice(0..0, read_none());
-    }
     Ok(bands)
-}
-
-/// What is expected by a file without the section.
-pub(super) fn read_none() -> Vec<Band> {
-    vec![Band {
-        metric: Metric::Completed,
-        statistic: Statistic::Every,
-        window: None,
-        case: None,
-        controllers: Vec::new(),
-        min_runs: 0,
-        min: Some(Level {
-            text: Fraction::ONE.to_string(),
-            amount: u64::from(Fraction::ONE.as_ppb()),
-        }),
-        max: None,
-    }]
 }
 
 /// The controllers a table of bands is about: "all" is the empty list.
@@ -123,6 +109,23 @@ fn read_measure(
     table: &Table<'_>,
     scenario: &Scenario,
 ) -> Result<Band, ScenarioError> {
+    if metric == Metric::Escape && scenario.phases_end.is_none() {
+        return Err(table.error(Problem::Conflict(
+            "escape is timed from the end of the last phase; add one with from and until"
+                .to_owned(),
+        )));
+    }
+    let is_unlimited = scenario.forward.rate.is_infinite()
+        || scenario
+            .forward
+            .changes
+            .iter()
+            .any(|(_, change)| matches!(change, Change::Rate(rate) if rate.is_infinite()));
+    if metric == Metric::Utilisation && is_unlimited {
+        return Err(table.error(Problem::Conflict(
+            "a link without a rate limit has no utilisation".to_owned(),
+        )));
+    }
     let statistic = match table.find("of") {
         Some(value) => statistic(&value)?,
         None if metric == Metric::Completed => Statistic::Every,
@@ -137,6 +140,8 @@ fn read_measure(
         statistic,
         window: window(metric, table, scenario)?,
         case,
+        flow: flow(metric, table, scenario)?,
+        goal: goal(metric, table, scenario)?,
         controllers: Vec::new(),
         min_runs: 0,
         min: None,
@@ -153,8 +158,8 @@ pub(super) fn read_article(
     table.only(&["source", "figures"])?;
     let source = table
         .need("source", "say in a few words which article it is")?
-        .text("Author, May 2026")?
-        .to_owned();
+        .text("Author, May 2026")
+        .and_then(|text| one_line(text, &table, "source"))?;
     let list = table.need("figures", "give a list of figures")?;
     let mut figures = Vec::new();
     for item in list.items("a list of tables such as { metric = \"flips\", says = \"999\" }")? {
@@ -172,11 +177,25 @@ pub(super) fn read_article(
             measure: read_measure(*known, &figure, scenario)?,
             says: figure
                 .need("says", "give the value of the article in its own words")?
-                .text("999 in 6.7 s")?
-                .to_owned(),
+                .text("999 in 6.7 s")
+                .and_then(|text| one_line(text, &figure, "says"))?,
         });
     }
+    if figures.is_empty() {
+        return Err(list.out_of_range("[]", "at least one figure"));
+    }
     Ok(Article { source, figures })
+}
+
+/// A text that fits into a table on a terminal.
+fn one_line(text: &str, table: &Table<'_>, key: &str) -> Result<String, ScenarioError> {
+    let is_good = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    match table.find(key) {
+        Some(value) if !is_good => {
+            Err(value.out_of_range(format!("{text:?}"), "some words on one line"))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 fn statistic(value: &Value<'_>) -> Result<Statistic, ScenarioError> {
@@ -206,6 +225,75 @@ fn case(value: &Value<'_>, scenario: &Scenario) -> Result<String, ScenarioError>
                 allowed: words(scenario.cases.iter().map(|case| case.name.as_str())),
             })
         })
+}
+
+/// The goodput that `reach` waits for.
+fn goal(
+    metric: Metric,
+    table: &Table<'_>,
+    scenario: &Scenario,
+) -> Result<Option<Goal>, ScenarioError> {
+    match (table.find("rate"), metric) {
+        (None, Metric::Reach) => Err(table.missing(
+            "rate",
+            "say which goodput is to be reached, such as \"90 Mbit/s\"",
+        )),
+        (None, _) => Ok(None),
+        (Some(value), Metric::Reach) => {
+            let step = Duration::from_millis(100);
+            // scenarios.md 4.1: a second or ten round trips.
+            let span = (scenario.base_rtt() * 10).max(Duration::from_secs(1));
+            let steps = span.as_nanos().div_ceil(step.as_nanos());
+            Ok(Some(Goal {
+                rate: value.quantity("90 Mbit/s")?,
+                span: step * u32::try_from(steps).unwrap_or(u32::MAX),
+            }))
+        }
+        (Some(value), _) => Err(value.error(Problem::Conflict(format!(
+            "{} takes no rate; reach does",
+            metric.key()
+        )))),
+    }
+}
+
+/// The flow a band names; some metrics need several flows, some need one by name.
+fn flow(
+    metric: Metric,
+    table: &Table<'_>,
+    scenario: &Scenario,
+) -> Result<Option<String>, ScenarioError> {
+    let download = scenario.has_download.then_some(DOWNLOAD_NAME);
+    let names = || {
+        download
+            .into_iter()
+            .chain(scenario.flows.iter().map(|flow| flow.name.as_str()))
+    };
+    if metric.is_of_flows() && names().count() < 2 {
+        return Err(table.error(Problem::Conflict(format!(
+            "{} needs several flows; add [[flow]] tables",
+            metric.key()
+        ))));
+    }
+    match table.find("flow") {
+        Some(value) if !metric.takes_flow() => Err(value.error(Problem::Conflict(format!(
+            "{} is not measured for one flow",
+            metric.key()
+        )))),
+        Some(value) => {
+            let word = value.text("other")?;
+            if scenario.flows.is_empty() || !names().any(|name| name == word) {
+                return Err(value.error(Problem::UnknownWord {
+                    word: word.to_owned(),
+                    allowed: words(names()),
+                }));
+            }
+            Ok(Some(word.to_owned()))
+        }
+        None if matches!(metric, Metric::AnswerP50 | Metric::AnswerP95) => {
+            Err(table.missing("flow", &format!("say whose answers: {}", words(names()))))
+        }
+        None => Ok(None),
+    }
 }
 
 fn words<'a>(words: impl Iterator<Item = &'a str>) -> String {

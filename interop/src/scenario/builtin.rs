@@ -129,7 +129,9 @@ impl Scenario {
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| unreadable("it is not text in UTF-8".to_owned()))?;
-        parse::parse(&file, &text)
+        let mut scenario = parse::parse(&file, &text)?;
+        scenario.path = Some(file);
+        Ok(scenario)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn read(
             gap: within(&gap, limit)?,
             at_least,
             skip: match table.find("skip") {
-                Some(value) => value.integer(COUNTS)?,
+                Some(value) => value.integer(0..=*COUNTS.end())?,
                 None => 0,
             },
         });

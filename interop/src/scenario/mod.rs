@@ -10,6 +10,7 @@ mod bands;
 mod builtin;
 mod drops;
 mod error;
+mod flows;
 mod parse;
 mod reader;
 mod timeline;
@@ -24,6 +25,7 @@ use crate::expect::{Band, Window};
 
 pub use builtin::{BUILT_IN, LookupError, built_ins, find};
 pub use error::{Problem, ScenarioError};
+pub use flows::{App, DOWNLOAD_NAME, FlowPlan};
 pub use parse::HEADERS;
 pub use timeline::DirectionPlan;
 
@@ -32,6 +34,8 @@ pub use timeline::DirectionPlan;
 pub struct Scenario {
     /// What the user calls it: lower-case letters, digits and hyphens.
     pub name: String,
+    /// The file it was read from; `None` if it is built in.
+    pub path: Option<String>,
     /// What it shows, in one sentence.
     pub about: String,
     /// How many seeds a run plays unless told otherwise, in virtual time.
@@ -50,6 +54,10 @@ pub struct Scenario {
     pub reverse: DirectionPlan,
     /// What is downloaded: one entry, or several that are played one after the other.
     pub cases: Vec<Case>,
+    /// What shares the link with the download, or takes its place.
+    pub flows: Vec<FlowPlan>,
+    /// Whether there is a download; otherwise the first of `flows` is what is tested.
+    pub has_download: bool,
     /// When the last phase ends; `None` if there is none that does.
     pub phases_end: Option<Timestamp>,
     /// What an article says about the same thing.

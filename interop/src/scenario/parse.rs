@@ -15,7 +15,7 @@ use super::error::{Problem, ScenarioError};
 use super::reader::{Source, Table, Value};
 use super::timeline::{DirectionPlan, PhaseChange, lay_phases};
 use super::{Case, Download, Scenario};
-use super::{bands, drops};
+use super::{bands, drops, flows};
 
 /// IPv4 and UDP headers, scenarios.md 1.0: what a datagram weighs on the wire beyond its payload.
 pub const HEADERS: ByteCount = ByteCount::new(28);
@@ -51,6 +51,7 @@ const TOP: &[&str] = &[
     "phase",
     "drop",
     "download",
+    "flow",
     "expect",
     "article",
 ];
@@ -101,16 +102,31 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let phases_end = read_phases(&root, limit, datagram, &mut forward, &mut reverse)?;
     drops::read(&root, limit, &mut forward, &mut reverse)?;
 
-    let download = root
-        .need(
-            "download",
-            "give a [download] table with size, sizes or duration",
-        )?
-        .table("a table")?;
-    let (cases, start) = read_download(&download, limit)?;
+    let download = root.find("download");
+    let first = if download.is_some() { 2 } else { 1 };
+    let flows = flows::read(&root, limit, forward.delay + reverse.delay, first)?;
+    let has_download = download.is_some();
+    let (cases, start) = match download {
+        Some(download) => read_download(&download.table("a table")?, limit)?,
+        // The first flow is what is tested, for as long as the run takes.
+        None if !flows.is_empty() => (
+            vec![Case {
+                name: format_duration(limit),
+                download: Download::Duration(limit),
+            }],
+            Duration::ZERO,
+        ),
+        None => {
+            return Err(root.missing(
+                "download",
+                "give a [download] table with size, sizes or duration, or [[flow]] tables",
+            ));
+        }
+    };
 
     let mut scenario = Scenario {
         name,
+        path: None,
         about,
         seeds,
         real_seeds,
@@ -121,20 +137,51 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         reverse,
         cases,
         start,
+        flows,
+        has_download,
         phases_end,
         bands: Vec::new(),
         article: None,
         left_out,
     };
+    refuse_endless(&root, &scenario)?;
     scenario.bands = match root.find("expect") {
         Some(expect) => bands::read(&expect, &scenario)?,
-        None => bands::read_none(),
+        None => Vec::new(),
     };
     scenario.article = match root.find("article") {
         Some(article) => Some(bands::read_article(&article, &scenario)?),
         None => None,
     };
     Ok(scenario)
+}
+
+/// On a link without a rate limit, what takes all it can get would take for ever to play.
+fn refuse_endless(root: &Table<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+    let is_endless = |case: &Case| matches!(case.download, Download::Duration(_));
+    let plans = [&scenario.forward, &scenario.reverse];
+    if !plans.iter().any(|plan| plan.rate.is_infinite()) {
+        return Ok(());
+    }
+    if scenario.base_rtt().is_zero() {
+        return Err(root.error_at(
+            "link.rtt",
+            Problem::Conflict(
+                "a link without a rate limit needs a round-trip time above 0 s".to_owned(),
+            ),
+        ));
+    }
+    if scenario.cases.iter().any(is_endless) {
+        return Err(root.error_at(
+            "link.rate",
+            Problem::Conflict(
+                "a link without a rate limit is for downloads of a size; what takes all it can get for a time \
+                 needs a rate"
+                    .to_owned(),
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn name(root: &Table<'_>) -> Result<String, ScenarioError> {

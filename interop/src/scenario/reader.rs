@@ -191,6 +191,11 @@ impl<'a> Table<'a> {
             .error(self.span.clone(), self.path.clone(), problem)
     }
 
+    /// An error about a key that may not stand there.
+    pub(super) fn error_at(&self, key: &str, problem: Problem) -> ScenarioError {
+        self.source.error(self.span.clone(), key, problem)
+    }
+
     pub(super) fn missing(&self, key: &str, hint: &str) -> ScenarioError {
         self.source.error(
             self.span.clone(),

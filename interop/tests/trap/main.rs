@@ -116,10 +116,10 @@ fn assert_guilty_of_the_trap(run: &RunResult) {
     assert!(fault.acks_ignored > 100, "{name}");
 }
 
-/// A time for the report, `never` if there is none.
+/// A time for the report, "not in 10 s" if there is none.
 fn in_seconds(nanos: Option<u64>) -> String {
     nanos.map_or_else(
-        || "never".to_owned(),
+        || "not in 10 s".to_owned(),
         |nanos| format!("{}.{:03} s", nanos / SECOND, nanos % SECOND / MS),
     )
 }
