@@ -291,6 +291,20 @@ pub struct LinkCounts {
     pub delivered_bytes: u64,
     /// Packets that found the queue full.
     pub dropped_queue_packets: u64,
+    /// Packets the queue's discipline dropped.
+    pub dropped_aqm_packets: u64,
+    /// Packets the policer dropped.
+    pub dropped_policed_packets: u64,
+    /// Small packets the thinning dropped.
+    pub dropped_thinned_packets: u64,
+    /// Packets larger than the link carries.
+    pub dropped_too_large_packets: u64,
+    /// Packets the queue marked with CE.
+    pub marked_packets: u64,
+    /// Copies the wire made.
+    pub duplicated_packets: u64,
+    /// Packets that arrived damaged.
+    pub corrupt_packets: u64,
     /// Packets lost before the queue.
     pub dropped_before_queue_packets: u64,
     /// Packets lost after it.
@@ -313,6 +327,13 @@ impl LinkCounts {
             delivered_packets: counters.delivered.packets,
             delivered_bytes: counters.delivered.bytes.as_u64(),
             dropped_queue_packets: counters.dropped_queue.packets,
+            dropped_aqm_packets: counters.dropped_aqm.packets,
+            dropped_policed_packets: counters.dropped_policed.packets,
+            dropped_thinned_packets: counters.dropped_thinned.packets,
+            dropped_too_large_packets: counters.dropped_too_large.packets,
+            marked_packets: counters.marked.packets,
+            duplicated_packets: counters.duplicated.packets,
+            corrupt_packets: counters.delivered_corrupt.packets,
             dropped_before_queue_packets: counters.dropped_loss_before.packets,
             dropped_after_queue_packets: counters.dropped_loss_after.packets,
             dropped_scripted_packets: counters.dropped_scripted.packets,
@@ -325,6 +346,10 @@ impl LinkCounts {
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
         self.dropped_queue_packets
+            + self.dropped_aqm_packets
+            + self.dropped_policed_packets
+            + self.dropped_thinned_packets
+            + self.dropped_too_large_packets
             + self.dropped_before_queue_packets
             + self.dropped_after_queue_packets
             + self.dropped_scripted_packets

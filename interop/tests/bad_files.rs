@@ -74,13 +74,15 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
         "rtt = \"10 ms\"",
         "rtt = \"10 ms\"\nratt = \"10 ms\"",
         "example.toml:9: link.ratt: unknown key; allowed are rate, rtt, queue, loss, loss_place, \
-         datagram, forward, reverse",
+         datagram, cellular, satellite, trace, forward, reverse, queue_packets, aqm, burst_loss, policer, shaper, jitter, reorder, \
+         duplicate, corrupt, thinning, slots, largest",
     );
     complains(
         "queue = \"2 BDP\"",
-        "queue = \"2 BDP\"\nforward = { jitter = \"1 ms\" }",
-        "example.toml:10: link.forward.jitter: unknown key; allowed are rate, delay, queue, loss, \
-         loss_place, drop",
+        "queue = \"2 BDP\"\nforward = { wobble = \"1 ms\" }",
+        "example.toml:10: link.forward.wobble: unknown key; allowed are rate, delay, queue, loss, \
+         loss_place, drop, cellular, satellite, trace, queue_packets, aqm, burst_loss, policer, shaper, jitter, reorder, \
+         duplicate, corrupt, thinning, slots, largest",
     );
     complains(
         "until = \"2 s\"",
@@ -90,7 +92,9 @@ fn unknown_keys_are_refused_with_those_that_are_allowed() {
     complains(
         "{ loss = \"30 %\" }",
         "{ los = \"30 %\" }",
-        "example.toml:14: phase.both.los: unknown key; allowed are rate, delay, queue, loss, drop",
+        "example.toml:14: phase.both.los: unknown key; allowed are rate, delay, queue, loss, drop, \
+         queue_packets, aqm, burst_loss, policer, shaper, jitter, reorder, \
+         duplicate, corrupt, thinning, slots, largest",
     );
     complains(
         "size = \"10 MB\"",
@@ -631,4 +635,68 @@ fn the_words_of_an_article_fit_on_a_line() {
             GOOD.lines().count() + 4
         ),
     );
+}
+
+#[test]
+fn impairments_are_checked_where_they_stand() {
+    for (key, message) in [
+        (
+            "aqm = \"cake\"",
+            "link.aqm: unknown word \"cake\"; allowed are \"codel\", \"fq-codel\", \"pie\", \"red\", \"dualpi2\", \"drop-tail\"",
+        ),
+        (
+            "aqm = { kind = \"codel\", step = \"1 ms\" }",
+            "link.aqm.step: unknown key; allowed are kind, target, interval, ecn",
+        ),
+        (
+            "aqm = { kind = \"pie\", ecn = 1 }",
+            "link.aqm.ecn: is a whole number; expected true or false",
+        ),
+        (
+            "burst_loss = { to_bad = \"1 %\" }",
+            "link.burst_loss.to_good: is missing; give it, such as \"25 %\"",
+        ),
+        (
+            "burst_loss = { to_bad = \"1 %\", good = \"1 s\" }",
+            "link.burst_loss.good: give to_bad and to_good (per packet) or good and bad (mean stays in time), not both",
+        ),
+        (
+            "policer = { rate = \"1 Mbit/s\" }",
+            "link.policer.burst: is missing; give it, such as \"16 kB\"",
+        ),
+        (
+            "jitter = { walk = \"1 ms\", wifi = \"2 ms\" }",
+            "link.jitter: give one of walk, clamped, reordering and wifi",
+        ),
+        (
+            "reorder = { share = \"1 %\" }",
+            "link.reorder.delay: is missing; give it, such as \"5 ms\"",
+        ),
+        ("corrupt = \"101 %\"", "link.corrupt: "),
+        (
+            "thinning = { at_most = \"100 B\", every = 0, hold = \"1 ms\" }",
+            "link.thinning.every: 0 is out of range; allowed is 1 to 1000000",
+        ),
+        ("slots = { period = \"0 s\" }", "link.slots: "),
+        (
+            "cellular = \"gprs\"",
+            "link.cellular: unknown word \"gprs\"; allowed are \"att-lte\"",
+        ),
+        (
+            "cellular = \"att-lte\"",
+            "link.rate: give a rate or where slots come from (cellular, satellite, trace), not both",
+        ),
+        (
+            "trace = \"/nowhere/at-all\"",
+            "link.trace: cannot be read: /nowhere/at-all: ",
+        ),
+    ] {
+        let text = GOOD.replacen("queue = \"2 BDP\"", &format!("queue = \"2 BDP\"\n{key}"), 1);
+        let error = Scenario::parse("example.toml", &text)
+            .expect_err(key)
+            .to_string();
+        let said = error.splitn(3, ':').nth(2).unwrap_or_default().trim();
+        assert!(said.starts_with(message), "{key}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
 }

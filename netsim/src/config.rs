@@ -4,22 +4,53 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use crate::gilbert_elliott::BurstLoss;
+use crate::jitter::Jitter;
+use crate::mishap::Mishaps;
+use crate::policer::Policer;
+use crate::queue::{Discipline, QueueConfig, QueueLimits};
+use crate::shaper::Shaper;
+use crate::slots::Slots;
+use crate::thinning::Thinning;
+use crate::trace::Trace;
 use units::{ByteCount, Fraction, Rate, Timestamp, format_duration};
 
 /// The settings of a pipe. The default is an ideal wire: no delay, no limit, no loss.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PipeConfig {
+    /// Packets larger than this are dropped on arrival.
+    pub largest_packet: ByteCount,
+    /// Whether of many small packets in a row only some are let through.
+    pub thinning: Option<Thinning>,
+    /// A token bucket that drops what does not conform.
+    pub policer: Option<Policer>,
+    /// A token bucket that what does not conform waits for, ahead of the serialiser.
+    pub shaper: Option<Shaper>,
     /// Rate of the serialiser. [`Rate::ZERO`] stands still until a [`Change::Rate`] raises it;
     /// [`Rate::INFINITE`] passes everything at once.
     pub rate: Rate,
+    /// Instead of a rate: when which slot leaves. A [`Change::Rate`] ends it.
+    pub trace: Option<Trace>,
     /// Propagation delay, at most [`PipeConfig::LONGEST_DELAY`].
     pub delay: Duration,
+    /// What is added to the delay of each packet.
+    pub jitter: Option<Jitter>,
+    /// What packets are released at, behind the delay.
+    pub slots: Option<Slots>,
     /// What may wait in the queue. Neither the packet being serialised nor what propagates counts.
     pub queue: ByteCount,
+    /// How many packets may wait in it, besides.
+    pub queue_packets: u64,
+    /// Who decides what to drop or mark in it.
+    pub discipline: Discipline,
     /// Probability that a packet is lost, each independently of all others.
     pub loss: Fraction,
-    /// Where `loss` strikes.
+    /// Loss that comes in bursts, besides.
+    pub burst_loss: Option<BurstLoss>,
+    /// Where `loss` and `burst_loss` strike.
     pub loss_place: LossPlace,
+    /// Shares of packets that are late, doubled or damaged.
+    pub mishaps: Mishaps,
     /// Arrivals to drop, counted from 1. Order and repetitions do not matter.
     pub drop_packets: Vec<u64>,
     /// Large packets to drop one at a time. Each rule keeps its own count; a packet that several of
@@ -44,25 +75,129 @@ impl PipeConfig {
     /// The longest propagation delay that is accepted: one hour.
     pub const LONGEST_DELAY: Duration = Duration::from_secs(3_600);
 
-    pub(crate) fn check(&self, pipe: &str) -> Result<(), ConfigError> {
+    /// Whether every setting is in its range; `pipe` is the name in the message.
+    ///
+    /// # Errors
+    ///
+    /// The first that is not.
+    pub fn check(&self, pipe: &str) -> Result<(), ConfigError> {
         check_delay(pipe, self.delay)?;
         if self.drop_packets.contains(&0) {
             return Err(ConfigError::DropPacketZero {
                 pipe: pipe.to_owned(),
             });
         }
-        Ok(())
+        self.check_stages().map_err(|problem| ConfigError::Setting {
+            pipe: pipe.to_owned(),
+            problem,
+        })
+    }
+
+    fn check_stages(&self) -> Result<(), String> {
+        self.thinning.as_ref().map_or(Ok(()), Thinning::check)?;
+        self.policer.as_ref().map_or(Ok(()), Policer::check)?;
+        self.shaper.as_ref().map_or(Ok(()), Shaper::check)?;
+        self.jitter.as_ref().map_or(Ok(()), Jitter::check)?;
+        self.slots.as_ref().map_or(Ok(()), Slots::check)?;
+        self.burst_loss.as_ref().map_or(Ok(()), BurstLoss::check)?;
+        self.mishaps.check()?;
+        self.queue_config()
+            .check()
+            .map_err(|problem| format!("queue: {problem}"))
+    }
+
+    pub(crate) fn queue_config(&self) -> QueueConfig {
+        QueueConfig {
+            limit: QueueLimits {
+                bytes: self.queue,
+                packets: self.queue_packets,
+            },
+            discipline: self.discipline,
+        }
+    }
+
+    pub(crate) fn jitter_or_none(&self) -> Jitter {
+        self.jitter.unwrap_or(Jitter::Walk {
+            amplitude: Duration::ZERO,
+        })
+    }
+
+    /// The same settings after a change. An order to drop packets is no setting.
+    #[must_use]
+    pub fn with(mut self, change: Change) -> Self {
+        self.set(change);
+        self
+    }
+
+    /// The change that would bring the setting of the same kind as `like` to what it is here; `None` for what is no
+    /// setting but an order.
+    #[must_use]
+    pub fn setting(&self, like: &Change) -> Option<Change> {
+        Some(match like {
+            Change::Rate(_) => Change::Rate(self.rate),
+            Change::Delay(_) => Change::Delay(self.delay),
+            Change::Jitter(_) => Change::Jitter(self.jitter),
+            Change::Slots(_) => Change::Slots(self.slots),
+            Change::Queue(_) => Change::Queue(self.queue),
+            Change::QueuePackets(_) => Change::QueuePackets(self.queue_packets),
+            Change::Discipline(_) => Change::Discipline(self.discipline),
+            Change::Loss(_) => Change::Loss(self.loss),
+            Change::BurstLoss(_) => Change::BurstLoss(self.burst_loss),
+            Change::LossPlace(_) => Change::LossPlace(self.loss_place),
+            Change::Mishaps(_) => Change::Mishaps(self.mishaps),
+            Change::Thinning(_) => Change::Thinning(self.thinning),
+            Change::Policer(_) => Change::Policer(self.policer),
+            Change::Shaper(_) => Change::Shaper(self.shaper),
+            Change::LargestPacket(_) => Change::LargestPacket(self.largest_packet),
+            Change::DropNext(_) => return None,
+        })
+    }
+
+    /// Writes a change down.
+    pub(crate) fn set(&mut self, change: Change) {
+        match change {
+            Change::Rate(rate) => {
+                self.rate = rate;
+                self.trace = None;
+            }
+            Change::Delay(delay) => self.delay = delay,
+            Change::Jitter(jitter) => self.jitter = jitter,
+            Change::Slots(slots) => self.slots = slots,
+            Change::Queue(limit) => self.queue = limit,
+            Change::QueuePackets(limit) => self.queue_packets = limit,
+            Change::Discipline(discipline) => self.discipline = discipline,
+            Change::Loss(loss) => self.loss = loss,
+            Change::BurstLoss(bursts) => self.burst_loss = bursts,
+            Change::LossPlace(place) => self.loss_place = place,
+            Change::Mishaps(mishaps) => self.mishaps = mishaps,
+            Change::Thinning(thinning) => self.thinning = thinning,
+            Change::Policer(policer) => self.policer = policer,
+            Change::Shaper(shaper) => self.shaper = shaper,
+            Change::LargestPacket(size) => self.largest_packet = size,
+            Change::DropNext(_) => {}
+        }
     }
 }
 
 impl Default for PipeConfig {
     fn default() -> Self {
         Self {
+            largest_packet: ByteCount::MAX,
+            thinning: None,
+            policer: None,
+            shaper: None,
             rate: Rate::INFINITE,
+            trace: None,
             delay: Duration::ZERO,
+            jitter: None,
+            slots: None,
             queue: ByteCount::MAX,
+            queue_packets: u64::MAX,
+            discipline: Discipline::DropTail,
             loss: Fraction::ZERO,
+            burst_loss: None,
             loss_place: LossPlace::default(),
+            mishaps: Mishaps::default(),
             drop_packets: Vec::new(),
             drop_spaced: Vec::new(),
         }
@@ -89,13 +224,33 @@ pub enum Change {
     /// A new propagation delay for packets that leave the serialiser from now on. A shorter one
     /// does not let them overtake those before them.
     Delay(Duration),
+    /// Another jitter, or none, for packets that leave the serialiser from now on.
+    Jitter(Option<Jitter>),
+    /// Other slots, or none. Packets keep the slots they have taken.
+    Slots(Option<Slots>),
     /// A new queue limit for packets that arrive from now on. What already waits stays.
     Queue(ByteCount),
+    /// The same in packets.
+    QueuePackets(u64),
+    /// Another discipline, or other parameters. What waits stays, in the order it arrived.
+    Discipline(Discipline),
     /// A new loss probability for packets that reach the place of loss from now on.
     Loss(Fraction),
+    /// Other bursts of loss, or none.
+    BurstLoss(Option<BurstLoss>),
     /// A new place of loss. A packet that waits in the queue meanwhile is subject to the place that
     /// is in force when it gets there: to none if the place moves from behind it ahead of it.
     LossPlace(LossPlace),
+    /// Other shares of packets that are late, doubled or damaged, from those on that leave the serialiser next.
+    Mishaps(Mishaps),
+    /// Another thinning, or none, which lets go of what is held.
+    Thinning(Option<Thinning>),
+    /// Another policer, or none. A new one begins with a full bucket.
+    Policer(Option<Policer>),
+    /// Another shaper, or none. A new one begins with a full bucket.
+    Shaper(Option<Shaper>),
+    /// Another largest packet.
+    LargestPacket(ByteCount),
     /// Drop so many of the arrivals that follow, in addition to those an earlier one still has to
     /// take.
     DropNext(u64),
@@ -108,11 +263,12 @@ impl Change {
             Self::DropNext(0) => Err(ConfigError::DropNextZero {
                 pipe: pipe.to_owned(),
             }),
-            Self::Rate(_)
-            | Self::Queue(_)
-            | Self::Loss(_)
-            | Self::LossPlace(_)
-            | Self::DropNext(_) => Ok(()),
+            other => {
+                let mut config = PipeConfig::default();
+                config.set(other);
+                // RED looks at the limit too, which is not known here; its own settings are checked.
+                config.check(pipe)
+            }
         }
     }
 }
@@ -143,6 +299,13 @@ pub enum ConfigError {
     DropPacketZero {
         /// Name of the pipe.
         pipe: String,
+    },
+    /// A stage refuses its settings.
+    Setting {
+        /// Name of the pipe.
+        pipe: String,
+        /// Which, and why.
+        problem: String,
     },
     /// The next 0 packets are to be dropped.
     DropNextZero {
@@ -177,6 +340,7 @@ impl fmt::Display for ConfigError {
                     "pipe {pipe:?}: there is no packet 0 to drop, the first is 1"
                 )
             }
+            Self::Setting { pipe, problem } => write!(f, "pipe {pipe:?}: {problem}"),
             Self::DropNextZero { pipe } => {
                 write!(
                     f,

@@ -62,23 +62,49 @@
 //! # Ok::<(), netsim::ConfigError>(())
 //! ```
 
+mod cellular;
 mod config;
 mod counters;
 mod distributions;
 mod event_heap;
+mod gilbert_elliott;
 mod histogram;
+mod jitter;
+mod leo;
+mod mishap;
 mod output;
 mod packet;
 mod pipe;
+mod policer;
+mod queue;
 mod random;
 mod script;
 mod serialiser;
+mod shaper;
+mod slots;
+mod thinning;
+mod token_bucket;
+mod trace;
 
+pub use cellular::{Cellular, Outages};
 pub use config::{Change, ConfigError, LossPlace, PipeConfig, SpacedDrops};
 pub use counters::{Counters, DropCause, Tally};
 pub use event_heap::EventHeap;
+pub use gilbert_elliott::BurstLoss;
 pub use histogram::DelayHistogram;
+pub use jitter::Jitter;
+pub use leo::{Leo, LeoPath};
+pub use mishap::Mishaps;
 pub use output::{OutputRecord, Usage};
 pub use packet::{Ecn, FlowId, Packet};
 pub use pipe::Pipe;
+pub use policer::Policer;
+pub use queue::{
+    CoDelConfig, Discipline, DualPi2Config, FqCoDelConfig, Gain, PieConfig, QueueConfig,
+    QueueLimits, RedConfig,
+};
 pub use random::{RandomStream, RandomStreams};
+pub use shaper::Shaper;
+pub use slots::Slots;
+pub use thinning::Thinning;
+pub use trace::{Trace, TraceError};

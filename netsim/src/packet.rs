@@ -2,7 +2,9 @@
 
 use units::{ByteCount, Timestamp};
 
-use crate::random::Luck;
+use crate::gilbert_elliott::BurstLuck;
+use crate::mishap::MishapLuck;
+use crate::random::{Luck, RandomStream, RandomStreams};
 
 /// A packet on its way through a pipe.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +65,41 @@ impl Ecn {
 pub(crate) struct Waiting<T> {
     pub(crate) packet: Packet<T>,
     pub(crate) arrived_at: Timestamp,
-    /// What will decide whether the wire loses it.
-    pub(crate) luck: Luck,
+    pub(crate) fortune: Fortune,
+}
+
+/// What chance has in store for a packet, drawn when it arrives, whatever the settings.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Fortune {
+    pub(crate) loss: Luck,
+    pub(crate) burst: BurstLuck,
+    pub(crate) mishap: MishapLuck,
+}
+
+/// Where fortunes come from: one stream for each kind of chance.
+#[derive(Clone, Debug)]
+pub(crate) struct Fortunes {
+    loss: RandomStream,
+    burst: RandomStream,
+    mishap: RandomStream,
+}
+
+impl Fortunes {
+    /// The streams "`name`.loss", "`name`.burst" and "`name`.mishap".
+    pub(crate) fn new(streams: &RandomStreams, name: &str) -> Self {
+        let stream = |kind| streams.stream(&format!("{name}.{kind}"));
+        Self {
+            loss: stream("loss"),
+            burst: stream("burst"),
+            mishap: stream("mishap"),
+        }
+    }
+
+    pub(crate) fn draw(&mut self) -> Fortune {
+        Fortune {
+            loss: self.loss.luck(),
+            burst: BurstLuck::draw(&mut self.burst),
+            mishap: MishapLuck::draw(&mut self.mishap),
+        }
+    }
 }

@@ -38,8 +38,8 @@ use crate::{
     handles::{Endpoint, Shared},
 };
 
-/// A datagram on its way.
-#[derive(Debug)]
+/// A datagram on its way. Copied only by a wire that duplicates.
+#[derive(Clone, Debug)]
 pub struct Datagram {
     from: SocketAddr,
     to: NodeId,

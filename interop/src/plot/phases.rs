@@ -125,6 +125,17 @@ impl Settings {
             Change::Loss(loss) => self.loss = loss,
             Change::LossPlace(place) => self.loss_place = place,
             Change::DropNext(count) => return count,
+            // Not drawn: there would be no end of words.
+            Change::Jitter(_)
+            | Change::Slots(_)
+            | Change::QueuePackets(_)
+            | Change::Discipline(_)
+            | Change::BurstLoss(_)
+            | Change::Mishaps(_)
+            | Change::Thinning(_)
+            | Change::Policer(_)
+            | Change::Shaper(_)
+            | Change::LargestPacket(_) => {}
         }
         0
     }

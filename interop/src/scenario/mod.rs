@@ -11,6 +11,8 @@ mod builtin;
 mod drops;
 mod error;
 mod flows;
+mod impairments;
+mod link;
 mod parse;
 mod reader;
 mod timeline;
@@ -27,7 +29,7 @@ pub use builtin::{BUILT_IN, LookupError, built_ins, find};
 pub use error::{Problem, ScenarioError};
 pub use flows::{App, DOWNLOAD_NAME, FlowPlan};
 pub use parse::HEADERS;
-pub use timeline::DirectionPlan;
+pub use timeline::{DirectionPlan, SlotSource};
 
 /// One scenario, checked and resolved.
 #[derive(Debug, Clone)]

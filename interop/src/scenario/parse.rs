@@ -7,38 +7,33 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cc::{Algorithm, AlgorithmError};
-use netsim::{Change, LossPlace, OutputRecord};
+use netsim::{Change, OutputRecord};
 use toml::de::DeTable;
-use units::{ByteCount, Fraction, QueueLimit, Rate, Timestamp, format_duration};
+use units::{ByteCount, Rate, Timestamp, format_duration};
 
 use super::error::{Problem, ScenarioError};
+use super::link::{queue, rate, read_link};
 use super::reader::{Source, Table, Value};
 use super::timeline::{DirectionPlan, PhaseChange, lay_phases};
 use super::{Case, Download, Scenario};
-use super::{bands, drops, flows};
+use super::{bands, drops, flows, impairments};
 
 /// IPv4 and UDP headers, scenarios.md 1.0: what a datagram weighs on the wire beyond its payload.
 pub const HEADERS: ByteCount = ByteCount::new(28);
 
-/// scenarios.md 1.0: the UDP payload of a full datagram unless the file says otherwise.
-const DEFAULT_DATAGRAM: ByteCount = ByteCount::new(1350);
-/// scenarios.md 2.1: the reverse queue unless the file says otherwise.
-const DEFAULT_REVERSE_QUEUE: QueueLimit = QueueLimit::Packets(1000);
 /// scenarios.md 2.1: seeds of the full tier.
 const DEFAULT_SEEDS: u64 = 20;
 /// scenarios.md 4.3: rows over real UDP are played five times.
 const DEFAULT_REAL_SEEDS: u64 = 5;
 
 const SEEDS: RangeInclusive<u64> = 1..=10_000;
-const RATES: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::from_mbps(100_000);
-const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
+pub(super) const RATES: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::from_mbps(100_000);
+pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
 /// Longer runs would outgrow what the pipes record.
 const LIMITS: RangeInclusive<Duration> = Duration::from_millis(10)..=OutputRecord::SPAN;
-/// RFC 9000 section 14: no path below 1200 bytes carries QUIC. The upper end is a jumbo frame.
-const DATAGRAMS: RangeInclusive<ByteCount> = ByteCount::new(1200)..=ByteCount::new(8972);
 const SIZES: RangeInclusive<ByteCount> = ByteCount::new(1)..=ByteCount::new(1_000_000_000_000);
 
-const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
+pub(super) const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
 
 const TOP: &[&str] = &[
     "name",
@@ -55,17 +50,6 @@ const TOP: &[&str] = &[
     "expect",
     "article",
 ];
-const LINK: &[&str] = &[
-    "rate",
-    "rtt",
-    "queue",
-    "loss",
-    "loss_place",
-    "datagram",
-    "forward",
-    "reverse",
-];
-const LINK_DIRECTION: &[&str] = &["rate", "delay", "queue", "loss", "loss_place", "drop"];
 const PHASE: &[&str] = &["at", "from", "until", "forward", "reverse", "both"];
 const PHASE_DIRECTION: &[&str] = &["rate", "delay", "queue", "loss", "drop"];
 const DOWNLOAD: &[&str] = &["size", "sizes", "duration", "start"];
@@ -98,7 +82,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let link = root
         .need("link", "give a [link] table with rate, rtt and queue")?
         .table("a table")?;
-    let (datagram, mut forward, mut reverse) = read_link(&link)?;
+    let (datagram, mut forward, mut reverse) = read_link(&link, limit)?;
     let phases_end = read_phases(&root, limit, datagram, &mut forward, &mut reverse)?;
     drops::read(&root, limit, &mut forward, &mut reverse)?;
 
@@ -237,194 +221,8 @@ fn controllers(root: &Table<'_>) -> Result<(Vec<Algorithm>, Vec<String>), Scenar
     Ok((controllers, left_out))
 }
 
-/// `[link]`: what holds for both directions first, then what one direction has of its own.
-fn read_link(link: &Table<'_>) -> Result<(ByteCount, DirectionPlan, DirectionPlan), ScenarioError> {
-    link.only(LINK)?;
-    let datagram = match link.find("datagram") {
-        Some(value) => {
-            let datagram: ByteCount = value.quantity("1350 B")?;
-            check(&value, datagram, DATAGRAMS)?
-        }
-        None => DEFAULT_DATAGRAM,
-    };
-    let halves = match link.find("rtt") {
-        // The odd nanosecond goes to the reverse direction, so that the two add up exactly.
-        Some(value) => {
-            let rtt = duration_in(&value, "40 ms", DELAYS)?;
-            let half = rtt / 2;
-            Some((value, half, rtt - half))
-        }
-        None => None,
-    };
-    let directions = (
-        direction_table(link, "forward")?,
-        direction_table(link, "reverse")?,
-    );
-    let delays = match &halves {
-        Some((value, forward, reverse)) => {
-            for table in [&directions.0, &directions.1].into_iter().flatten() {
-                if let Some(delay) = table.find("delay") {
-                    return Err(delay.error(Problem::Conflict(format!(
-                        "give {} or a delay per direction, not both",
-                        value.key
-                    ))));
-                }
-            }
-            (*forward, *reverse)
-        }
-        None => (
-            delay_of(link, directions.0.as_ref(), "forward")?,
-            delay_of(link, directions.1.as_ref(), "reverse")?,
-        ),
-    };
-    let rtt = delays.0 + delays.1;
-    let common = Common {
-        link,
-        rtt,
-        packet: datagram + HEADERS,
-    };
-    let forward = common.direction(directions.0.as_ref(), "forward", delays.0)?;
-    let reverse = common.direction(directions.1.as_ref(), "reverse", delays.1)?;
-    Ok((datagram, forward, reverse))
-}
-
-fn direction_table<'a>(link: &Table<'a>, name: &str) -> Result<Option<Table<'a>>, ScenarioError> {
-    let Some(value) = link.find(name) else {
-        return Ok(None);
-    };
-    let table = value.table("a table such as { loss = \"1 %\" }")?;
-    table.only(LINK_DIRECTION)?;
-    Ok(Some(table))
-}
-
-fn delay_of(
-    link: &Table<'_>,
-    table: Option<&Table<'_>>,
-    name: &str,
-) -> Result<Duration, ScenarioError> {
-    let Some(value) = table.and_then(|table| table.find("delay")) else {
-        return Err(link.missing(
-            "rtt",
-            &format!("give it, such as \"40 ms\", or a delay for each direction ({name} has none)"),
-        ));
-    };
-    duration_in(&value, "20 ms", DELAYS)
-}
-
-/// What both directions are read against.
-struct Common<'t, 'a> {
-    link: &'t Table<'a>,
-    rtt: Duration,
-    packet: ByteCount,
-}
-
-impl<'a> Common<'_, 'a> {
-    /// The value for one direction: its own, or else the one of the whole link.
-    fn find(&self, own: Option<&Table<'a>>, key: &str) -> Option<Value<'a>> {
-        own.and_then(|table| table.find(key))
-            .or_else(|| self.link.find(key))
-    }
-
-    fn direction(
-        &self,
-        own: Option<&Table<'a>>,
-        name: &str,
-        delay: Duration,
-    ) -> Result<DirectionPlan, ScenarioError> {
-        let rate = match self.find(own, "rate") {
-            Some(value) => rate(&value)?,
-            None => {
-                return Err(self.link.missing("rate", "give it, such as \"100 Mbit/s\""));
-            }
-        };
-        // scenarios.md 2.1: the queue of the link is the forward one, the bottleneck's.
-        let queue_value = match name {
-            "forward" => self.find(own, "queue"),
-            _ => own.and_then(|table| table.find("queue")),
-        };
-        let queue = match (&queue_value, name) {
-            (Some(value), _) => queue(value, rate, self.rtt, self.packet)?,
-            // Nothing ever waits there.
-            (None, _) if rate.is_infinite() => ByteCount::MAX,
-            (None, "reverse") => DEFAULT_REVERSE_QUEUE.resolve(rate, self.rtt, self.packet),
-            (None, _) => {
-                return Err(self
-                    .link
-                    .missing("queue", "give it, such as \"1 BDP\" or \"250 kB\""));
-            }
-        };
-        let loss = match self.find(own, "loss") {
-            Some(value) => value.quantity("1 %")?,
-            None => Fraction::ZERO,
-        };
-        let loss_place = match self.find(own, "loss_place") {
-            Some(value) => loss_place(&value)?,
-            None => LossPlace::default(),
-        };
-        let drop_packets = match own.and_then(|table| table.find("drop")) {
-            Some(value) => drops(&value)?,
-            None => Vec::new(),
-        };
-        Ok(DirectionPlan {
-            rate,
-            delay,
-            queue,
-            loss,
-            loss_place,
-            drop_packets,
-            drop_spaced: Vec::new(),
-            changes: Vec::new(),
-        })
-    }
-}
-
-fn rate(value: &Value<'_>) -> Result<Rate, ScenarioError> {
-    let rate: Rate = value.quantity("100 Mbit/s")?;
-    if rate.is_infinite() || RATES.contains(&rate) {
-        return Ok(rate);
-    }
-    Err(value.out_of_range(
-        rate,
-        format!("{} to {}, or unlimited", RATES.start(), RATES.end()),
-    ))
-}
-
-fn queue(
-    value: &Value<'_>,
-    rate: Rate,
-    rtt: Duration,
-    packet: ByteCount,
-) -> Result<ByteCount, ScenarioError> {
-    let limit: QueueLimit = value.quantity("1 BDP")?;
-    let bytes = limit.resolve(rate, rtt, packet);
-    if bytes < packet {
-        return Err(value.out_of_range(
-            format!("{limit} ({bytes})"),
-            format!("at least one full packet, {packet}"),
-        ));
-    }
-    Ok(bytes)
-}
-
-fn loss_place(value: &Value<'_>) -> Result<LossPlace, ScenarioError> {
-    match value.text("after queue")? {
-        "after queue" => Ok(LossPlace::AfterQueue),
-        "before queue" => Ok(LossPlace::BeforeQueue),
-        other => Err(value.error(Problem::UnknownWord {
-            word: other.to_owned(),
-            allowed: "\"after queue\", \"before queue\"".to_owned(),
-        })),
-    }
-}
-
-fn drops(value: &Value<'_>) -> Result<Vec<u64>, ScenarioError> {
-    let mut drops = Vec::new();
-    for item in value.items("a list of packet numbers such as [5, 9], counted from 1")? {
-        drops.push(item.integer(DROPS)?);
-    }
-    drops.sort_unstable();
-    drops.dedup();
-    Ok(drops)
+pub(super) fn with_impairments<'a>(keys: &[&'a str]) -> Vec<&'a str> {
+    keys.iter().chain(impairments::KEYS).copied().collect()
 }
 
 /// The `[[phase]]` tables, laid onto the two plans; returns when the last one ends.
@@ -458,9 +256,8 @@ fn read_phases(
                     continue;
                 };
                 let settings = value.table("a table such as { loss = \"30 %\" }")?;
-                settings.only(PHASE_DIRECTION)?;
-                for (change, origin) in
-                    settings_of(&settings, plan.rate, rtt, packet, until.is_none())?
+                settings.only(&with_impairments(PHASE_DIRECTION))?;
+                for (change, origin) in settings_of(&settings, plan, rtt, packet, until.is_none())?
                 {
                     is_empty = false;
                     changes.push(PhaseChange {
@@ -545,13 +342,13 @@ fn phase_times(
 /// table, or else the rate of the link, and with the round-trip time of the link.
 fn settings_of<'a>(
     settings: &Table<'a>,
-    base_rate: Rate,
+    plan: &DirectionPlan,
     rtt: Duration,
     packet: ByteCount,
     is_step: bool,
 ) -> Result<Vec<(Change, Value<'a>)>, ScenarioError> {
     let mut changes = Vec::new();
-    let mut rate_in_force = base_rate;
+    let mut rate_in_force = plan.rate;
     if let Some(value) = settings.find("rate") {
         rate_in_force = rate(&value)?;
         changes.push((Change::Rate(rate_in_force), value));
@@ -575,6 +372,7 @@ fn settings_of<'a>(
         }
         changes.push((Change::DropNext(value.integer(DROPS)?), value));
     }
+    changes.extend(impairments::read(settings, plan.mishaps)?);
     Ok(changes)
 }
 
@@ -657,7 +455,7 @@ fn sized(value: &Value<'_>) -> Result<Case, ScenarioError> {
 }
 
 /// A span of time within a range.
-fn duration_in(
+pub(super) fn duration_in(
     value: &Value<'_>,
     example: &str,
     range: RangeInclusive<Duration>,
@@ -677,7 +475,11 @@ fn duration_in(
 }
 
 /// A quantity within a range.
-fn check<T>(value: &Value<'_>, found: T, range: RangeInclusive<T>) -> Result<T, ScenarioError>
+pub(super) fn check<T>(
+    value: &Value<'_>,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<T, ScenarioError>
 where
     T: PartialOrd + std::fmt::Display + Copy,
 {

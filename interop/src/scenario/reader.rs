@@ -103,6 +103,13 @@ impl<'a> Value<'a> {
             .map_err(|error| self.error(Problem::Unit(error.to_string())))
     }
 
+    /// True or false.
+    pub(super) fn boolean(&self) -> Result<bool, ScenarioError> {
+        self.value
+            .as_bool()
+            .ok_or_else(|| self.wrong_type("true or false"))
+    }
+
     /// A whole number within `range`.
     pub(super) fn integer(&self, range: RangeInclusive<u64>) -> Result<u64, ScenarioError> {
         let number = self

@@ -8,30 +8,44 @@
 //! ```
 
 use std::mem::discriminant;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use netsim::{Change, ConfigError, LossPlace, Pipe, PipeConfig, RandomStreams, SpacedDrops};
-use units::{ByteCount, Fraction, Rate, Timestamp};
+use netsim::{Cellular, Change, ConfigError, Leo, Pipe, PipeConfig, RandomStreams};
+use units::Timestamp;
 
-/// Everything one direction does in a run.
+/// Everything one direction does in a run. Its settings at the start can be read as its own fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectionPlan {
-    /// The rate at the start, counted in IP bytes.
-    pub rate: Rate,
-    /// The propagation delay at the start.
-    pub delay: Duration,
-    /// The queue limit at the start, resolved to bytes.
-    pub queue: ByteCount,
-    /// The probability that a packet is lost at the start.
-    pub loss: Fraction,
-    /// Where that loss happens.
-    pub loss_place: LossPlace,
-    /// Scripted drops: the n-th arrival, from 1.
-    pub drop_packets: Vec<u64>,
-    /// Large packets to drop one at a time.
-    pub drop_spaced: Vec<SpacedDrops>,
+    /// The settings at the start, all resolved: a queue of "2 BDP" is a number of bytes.
+    pub config: PipeConfig,
+    /// Where the slots of a link without a fixed rate come from.
+    pub slots_from: Option<SlotSource>,
     /// What changes when, in order of time.
     pub changes: Vec<(Timestamp, Change)>,
+}
+
+/// Where the slots of a link come from that has no fixed rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SlotSource {
+    /// A mobile link, made anew from each seed.
+    Cellular(Cellular, Duration),
+    /// A link over satellites, made anew from each seed.
+    Leo(Leo, Duration),
+}
+
+impl Deref for DirectionPlan {
+    type Target = PipeConfig;
+
+    fn deref(&self) -> &PipeConfig {
+        &self.config
+    }
+}
+
+impl DerefMut for DirectionPlan {
+    fn deref_mut(&mut self) -> &mut PipeConfig {
+        &mut self.config
+    }
 }
 
 impl DirectionPlan {
@@ -39,34 +53,39 @@ impl DirectionPlan {
     ///
     /// # Errors
     /// What netsim refuses. The scenario reader refuses the same values earlier, with their line.
-    pub fn pipe<T>(&self, streams: &RandomStreams, name: &str) -> Result<Pipe<T>, ConfigError> {
-        let config = PipeConfig {
-            rate: self.rate,
-            delay: self.delay,
-            queue: self.queue,
-            loss: self.loss,
-            loss_place: self.loss_place,
-            drop_packets: self.drop_packets.clone(),
-            drop_spaced: self.drop_spaced.clone(),
+    pub fn pipe<T: Clone>(
+        &self,
+        streams: &RandomStreams,
+        name: &str,
+    ) -> Result<Pipe<T>, ConfigError> {
+        let mut config = self.config.clone();
+        let mut delays = Vec::new();
+        let refused = |problem| ConfigError::Setting {
+            pipe: name.to_owned(),
+            problem,
         };
+        // The seed and the length decide, not the direction: both directions of a link see the same sky.
+        match self.slots_from {
+            Some(SlotSource::Cellular(cellular, length)) => {
+                let mut random = streams.stream(&format!("{name}.cellular"));
+                config.trace = Some(cellular.generate(length, &mut random).map_err(refused)?);
+            }
+            Some(SlotSource::Leo(leo, length)) => {
+                let mut random = streams.stream("leo");
+                let path = leo.generate(length, &mut random).map_err(refused)?;
+                config.trace = Some(path.trace);
+                delays = path.delays;
+            }
+            None => {}
+        }
         let mut pipe = Pipe::new(config, streams, name)?;
+        for (at, delay) in delays {
+            pipe.schedule(at, Change::Delay(delay))?;
+        }
         for (at, change) in &self.changes {
             pipe.schedule(*at, *change)?;
         }
         Ok(pipe)
-    }
-
-    /// The value that a change of the same kind as `like` would replace at the start of the run;
-    /// `None` for what is no setting but an order.
-    fn base_of(&self, like: &Change) -> Option<Change> {
-        Some(match like {
-            Change::Rate(_) => Change::Rate(self.rate),
-            Change::Delay(_) => Change::Delay(self.delay),
-            Change::Queue(_) => Change::Queue(self.queue),
-            Change::Loss(_) => Change::Loss(self.loss),
-            Change::LossPlace(_) => Change::LossPlace(self.loss_place),
-            Change::DropNext(_) => return None,
-        })
     }
 }
 
@@ -100,7 +119,7 @@ pub(super) fn lay_phases<O: Clone>(
             continue;
         }
         let kind = discriminant(&ordered[first].change);
-        let Some(mut standing) = plan.base_of(&ordered[first].change) else {
+        let Some(mut standing) = plan.setting(&ordered[first].change) else {
             changes.push((ordered[first].from, ordered[first].change));
             continue;
         };
@@ -144,17 +163,19 @@ pub(super) fn lay_phases<O: Clone>(
 
 #[cfg(test)]
 mod tests {
+    use units::{ByteCount, Fraction, Rate};
+
     use super::*;
 
     fn plan() -> DirectionPlan {
         DirectionPlan {
-            rate: Rate::from_mbps(100),
-            delay: Duration::from_millis(5),
-            queue: ByteCount::new(250_000),
-            loss: Fraction::ZERO,
-            loss_place: LossPlace::AfterQueue,
-            drop_packets: Vec::new(),
-            drop_spaced: Vec::new(),
+            config: PipeConfig {
+                rate: Rate::from_mbps(100),
+                delay: Duration::from_millis(5),
+                queue: ByteCount::new(250_000),
+                ..PipeConfig::default()
+            },
+            slots_from: None,
             changes: Vec::new(),
         }
     }

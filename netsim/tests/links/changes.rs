@@ -306,8 +306,7 @@ fn the_settings_in_force_can_be_read() {
         queue: ByteCount::kb(3),
         loss: percent(4),
         loss_place: LossPlace::BeforeQueue,
-        drop_packets: Vec::new(),
-        drop_spaced: Vec::new(),
+        ..PipeConfig::default()
     };
     assert_eq!(*bench.pipe.config(), now);
 }

@@ -296,7 +296,7 @@ fn every_byte_offered_is_delivered_dropped_or_inside() {
                 loss: percent(5),
                 loss_place: LossPlace::AfterQueue,
                 drop_packets: vec![3, 100, 4],
-                drop_spaced: Vec::new(),
+                ..PipeConfig::default()
             },
             &streams,
             "forward",
