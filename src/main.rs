@@ -12,6 +12,7 @@ use h3_server::cli::ServeArgs;
 use interop::{
     cli::{ExitStatus, ListArgs, RunArgs},
     real_player::RealPlayer,
+    sweep::SweepArgs,
     virtual_player::VirtualPlayer,
 };
 
@@ -26,6 +27,7 @@ struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(RunArgs),
+    Sweep(SweepArgs),
     List(ListArgs),
     Serve(ServeArgs),
     Get(GetArgs),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     };
     match arguments.command {
         Command::Run(args) => run(&args).into(),
+        Command::Sweep(args) => sweep(&args).into(),
         Command::List(args) => interop::cli::list(&args).into(),
         Command::Serve(args) => h3_server::cli::run(&args),
         Command::Get(args) => h3_client::cli::run(&args),
@@ -54,6 +57,16 @@ fn run(args: &RunArgs) -> ExitStatus {
         complain(&format!("error: {error}"));
         ExitStatus::Error
     })
+}
+
+fn sweep(args: &SweepArgs) -> ExitStatus {
+    match VirtualPlayer::new() {
+        Ok(player) => interop::cli::sweep(args, &player),
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            ExitStatus::Error
+        }
+    }
 }
 
 /// Help and version are printed as they are; a mistake in the command line takes one line.

@@ -231,7 +231,7 @@ fn a_wrong_flag_is_answered_with_what_is_allowed() {
             vec!["play", trap],
             [
                 "unrecognized subcommand 'play'",
-                "allowed are run, list, serve, get",
+                "allowed are run, sweep, list, serve, get",
             ],
         ),
     ] {
@@ -525,5 +525,76 @@ fn the_worst_seed_is_logged_for_every_controller() {
     refuses(
         &["run", &file, "--real", "--qlog-worst", path],
         &["--qlog-worst", "--real"],
+    );
+}
+
+#[test]
+fn a_pattern_plays_every_scenario_that_fits_and_no_other() {
+    let ended = tidegate(&["run", "min-cwnd-*", "--cc", "cubic", "--seeds", "1"]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    let heads: Vec<&str> = ended
+        .out
+        .lines()
+        .filter_map(|line| line.split(": ").next())
+        .filter(|word| word.starts_with("min-cwnd"))
+        .collect();
+    assert_eq!(heads, ["min-cwnd-trap", "min-cwnd-trap-scripted"]);
+    refuses(
+        &["run", "x*"],
+        &[
+            "no built-in scenario fits \"x*\"",
+            "there are min-cwnd-trap",
+        ],
+    );
+    refuses(
+        &["run", "*", "--json", "-"],
+        &["--json and --plot take one scenario, not a pattern"],
+    );
+}
+
+#[test]
+fn a_sweep_plays_every_combination_and_fits_the_terminal() {
+    let folder = folder("sweep");
+    let file = scenario(&folder, "seeds = 2", "seeds = 3");
+    let json = folder.join("sweep.json");
+    let path = json.to_str().expect("text");
+    let ended = tidegate(&[
+        "sweep",
+        &file,
+        "--over",
+        "link.rtt=10ms,40ms",
+        "--over",
+        "cc=newreno,cubic",
+        "--json",
+        path,
+    ]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    let rows: Vec<&str> = ended.out.lines().skip(2).collect();
+    assert_eq!(rows.len(), 4, "{}", ended.out);
+    assert!(
+        ended.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        ended.out
+    );
+    let text = fs::read_to_string(&json).expect("written");
+    let points: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let median = |index: usize| points[index]["median"].as_u64().expect("a number");
+    assert!(median(2) > median(0), "a longer way takes longer");
+    let again = tidegate(&[
+        "sweep",
+        &file,
+        "--over",
+        "link.rtt=10ms,40ms",
+        "--over",
+        "cc=newreno,cubic",
+    ]);
+    assert_eq!(again.out, ended.out);
+    refuses(
+        &["sweep", &file, "--over", "link.rtt"],
+        &["--over \"link.rtt\"", "there is no ="],
+    );
+    refuses(
+        &["sweep", &file, "--over", "link.rtt=soon"],
+        &["link.rtt=soon", "not a number"],
     );
 }

@@ -21,6 +21,7 @@ use crate::report::Report;
 use crate::results::Outcome;
 use crate::runner::{Group, Plan, play_all};
 use crate::scenario::{self, BUILT_IN, Scenario};
+use crate::sweep::{SweepArgs, sweep_on};
 use crate::text::wrap;
 
 /// The flags of `tidegate run`.
@@ -37,7 +38,7 @@ use crate::text::wrap;
         Exit status: 0 every expectation met, 1 some expectation not met, 2 error."
 )]
 pub struct RunArgs {
-    /// Name of a built-in scenario (see `tidegate list`) or path of a scenario file
+    /// Name of a built-in scenario (see `tidegate list`), a pattern such as "min-cwnd-*", or path of a scenario file
     pub scenario: String,
 
     /// Controllers to play, separated by commas, instead of the scenario's own: newreno, cubic, fixed:RATE. Options
@@ -101,7 +102,7 @@ fn parse_controllers(text: &str) -> Result<Controllers, String> {
         .map_err(|error| error.to_string())
 }
 
-fn parse_seeds(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_seeds(text: &str) -> Result<u64, String> {
     let seeds = text.parse().ok().filter(|seeds| SEEDS.contains(seeds));
     seeds.ok_or_else(|| {
         format!(
@@ -117,7 +118,7 @@ fn parse_seed(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("allowed is a whole number from 0 to {}", u64::MAX))
 }
 
-fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+pub(crate) fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "allowed is a whole number above 0".to_owned())
 }
@@ -198,7 +199,68 @@ pub fn run_on(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) ->
     }
 }
 
+/// One scenario, or every built-in one whose name fits a pattern.
 fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Result<bool, String> {
+    if !args.scenario.contains(['*', '?']) {
+        return try_run_one(args, player, streams);
+    }
+    if args.json.is_some() || args.plot.is_some() {
+        return Err("--json and --plot take one scenario, not a pattern".to_owned());
+    }
+    let names: Vec<&str> = BUILT_IN
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| fits(&args.scenario, name))
+        .collect();
+    if names.is_empty() {
+        let all: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "no built-in scenario fits \"{}\"; there are {}",
+            args.scenario,
+            all.join(", ")
+        ));
+    }
+    let mut is_met = true;
+    for (index, name) in names.iter().enumerate() {
+        if index > 0 {
+            print(streams.out, "\n\n", "standard output")?;
+        }
+        let one = RunArgs {
+            scenario: (*name).to_owned(),
+            ..args.clone()
+        };
+        is_met &= try_run_one(&one, player, streams)?;
+    }
+    Ok(is_met)
+}
+
+/// Whether a name fits a pattern: `*` stands for any letters, `?` for one.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut letters = pattern.chars();
+    match letters.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let rest = letters.as_str();
+            fits(rest, name) || {
+                let mut shorter = name.chars();
+                shorter.next().is_some() && fits(pattern, shorter.as_str())
+            }
+        }
+        Some(letter) => {
+            let mut named = name.chars();
+            named
+                .next()
+                .is_some_and(|found| letter == '?' || letter == found)
+                && fits(letters.as_str(), named.as_str())
+        }
+    }
+}
+
+fn try_run_one(
+    args: &RunArgs,
+    player: &dyn Player,
+    streams: &mut Streams<'_>,
+) -> Result<bool, String> {
     let scenario = scenario::find(&args.scenario).map_err(|error| error.to_string())?;
     let plan = plan_of(args, &scenario, player.is_real());
     let total = plan.run_count();
@@ -258,6 +320,21 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
     Ok(report.is_met())
 }
 
+/// As many runs at once as there are cores.
+pub(crate) fn default_jobs() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Runs `tidegate sweep` on the standard streams.
+pub fn sweep(args: &SweepArgs, player: &dyn Player) -> ExitStatus {
+    let mut streams = Streams {
+        out: &mut io::stdout().lock(),
+        err: &mut io::stderr(),
+        shows_progress: false,
+    };
+    sweep_on(args, player, &mut streams)
+}
+
 /// Plays the worst seed again with logs, and says where they are.
 fn log_worst(
     dir: &Path,
@@ -308,13 +385,13 @@ fn worst_seed(groups: &[Group]) -> Option<u64> {
 ///
 /// A file is opened beforehand to find out whether it can be written. What it holds stays until
 /// then, and one that was made here goes away again if nothing comes to be written.
-struct Target<'a> {
+pub(crate) struct Target<'a> {
     path: &'a Path,
     is_new: bool,
 }
 
 impl<'a> Target<'a> {
-    fn open(path: &'a Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &'a Path) -> Result<Self, String> {
         let mut target = Self {
             path,
             is_new: false,
@@ -335,7 +412,7 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    fn write(mut self, streams: &mut Streams<'_>, text: &str) -> Result<(), String> {
+    pub(crate) fn write(mut self, streams: &mut Streams<'_>, text: &str) -> Result<(), String> {
         if self.is_stdout() {
             return print(streams.out, text, "standard output");
         }
@@ -343,7 +420,7 @@ impl<'a> Target<'a> {
         fs::write(self.path, text).map_err(|error| self.problem(&error))
     }
 
-    fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
 
@@ -378,7 +455,7 @@ fn plan_of<'a>(args: &RunArgs, scenario: &'a Scenario, is_real: bool) -> Plan<'a
     // Real runs side by side would take the cores from each other and be late.
     let cores = || match is_real {
         true => NonZeroUsize::MIN,
-        false => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        false => default_jobs(),
     };
     Plan {
         scenario,
@@ -478,7 +555,7 @@ fn overview() -> Result<String, String> {
 }
 
 /// Prints, and treats a reader who has left as satisfied.
-fn print(stream: &mut dyn Write, text: &str, name: &str) -> Result<(), String> {
+pub(crate) fn print(stream: &mut dyn Write, text: &str, name: &str) -> Result<(), String> {
     let result = stream
         .write_all(text.as_bytes())
         .and_then(|()| stream.flush());
@@ -490,7 +567,7 @@ fn print(stream: &mut dyn Write, text: &str, name: &str) -> Result<(), String> {
     }
 }
 
-fn complain(streams: &mut Streams<'_>, message: &str) -> ExitStatus {
+pub(crate) fn complain(streams: &mut Streams<'_>, message: &str) -> ExitStatus {
     // Where an error cannot be printed, the exit status still tells.
     let _ = writeln!(streams.err, "error: {message}");
     ExitStatus::Error

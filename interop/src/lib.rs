@@ -26,6 +26,7 @@ pub mod results;
 pub mod runner;
 pub mod scenario;
 pub mod stats;
+pub mod sweep;
 
 mod flows;
 pub mod real_player;
