@@ -6,25 +6,28 @@
 //! several make a path.
 //!
 //! ```text
-//!  arrive(now, packet)                                              advance(now, deliver)
-//!      |                                                                         ^
-//!      v                                                                         |
-//!  scripted     loss          queue                           loss          propagation
-//!  drop     ->  before    ->  drop-tail,  ->  serialiser  ->  after     ->  delay, FIFO:
-//!  (n-th        the queue     limit in        size * 8        the queue     a shorter delay
-//!  arrival)                   bytes           / rate          (the wire)    never overtakes
-//!      |            |             |                               |
-//!      v            v             v                               v
-//!  dropped_     dropped_      dropped_                        dropped_
-//!  scripted     loss_before   queue                           loss_after
+//!  arrive(now, packet)
+//!      |
+//!      v
+//!  largest   ACK        scripted  loss before             queue:                       serialiser:
+//!  packet -> thinning -> drop  -> the queue -> policer -> drop-tail, CoDel,  -> shaper -> size * 8 / rate,
+//!                                                         FQ-CoDel, PIE,                 or a trace of slots
+//!                                                         RED, DualPI2                      |
+//!                                                                                           v
+//!  advance(now, deliver) <- propagation: delay, jitter,  <- corruption,  <- loss after the queue
+//!                           slots; in order unless          duplication,    (the wire)
+//!                           asked otherwise                 reordering
 //!
-//!  inside now:                `queued`        `in_service`                  `in_flight`
+//!  inside now:  `held` (thinning)   `queued`   `in_service` (shaper, serialiser)   `in_flight`
 //! ```
+//!
+//! Every drop has its cause in [`Counters`]. Everything in [`PipeConfig`] but a trace can be changed at an instant by a
+//! [`Change`], in either direction.
 //!
 //! The laws every run obeys, each of them a test in `tests/`:
 //!
-//! * offered = delivered + dropped by each cause + queued + in service + in flight, in packets and
-//!   in bytes;
+//! * offered + copied = delivered + dropped by each cause + held + queued + in service + in flight, in
+//!   packets and in bytes;
 //! * one packet on an idle pipe arrives after size * 8 / rate, rounded up to a nanosecond, plus the
 //!   delay;
 //! * a saturated pipe moves rate * time / 8 bytes, to within one packet, however long it runs;
@@ -34,7 +37,8 @@
 //! * a timed [`Change`] holds for every packet that reaches its stage at that instant or later, and
 //!   loses or duplicates none itself;
 //! * at one instant the order is: changes, then the end of serialisation, then deliveries; an
-//!   arrival comes after the first two; packets leave in the order they came;
+//!   arrival comes after the first two; packets leave in the order they came, unless a setting that says so
+//!   puts them out of order;
 //! * the same seed and the same calls give the same packets at the same nanoseconds on every
 //!   platform.
 //!

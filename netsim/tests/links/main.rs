@@ -5,6 +5,7 @@
 //! * `changes`: what a timed change does to the packets around it, and which changes are refused;
 //! * `loss`: scripted and random loss, where it strikes, and whether it is as random as it should
 //!   be;
+//! * `impairments`: every other stage in its place, all of them together, and each switched on and off;
 //! * `waiting`: mean waiting times against queueing theory;
 //! * `determinism`: the same seed gives the same run, and one stream's draws never shift another's.
 
@@ -12,5 +13,6 @@ mod bench;
 mod changes;
 mod determinism;
 mod exact;
+mod impairments;
 mod loss;
 mod waiting;
