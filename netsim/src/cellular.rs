@@ -448,9 +448,10 @@ pub(crate) mod figures {
 
 #[cfg(test)]
 mod tests {
-    use super::figures::measure;
+    use super::figures::{Figures, measure};
     use super::*;
     use crate::random::{Fnv1a, RandomStreams};
+    use crate::validation_rows::row;
 
     /// The rows "cellular" of the catalogue: mean to 10 %, variation in 100 ms to 0.1, empty 100 ms
     /// to 2 percent points, longest gap 0.5 to 2 times; for traces as long as the recordings, and
@@ -467,6 +468,7 @@ mod tests {
             ("verizon-evdo", 1_062,  0.52, 1.17, 25.0, 11_567.0, 581),
         ];
         for (name, seconds, mean, variation, empty, longest, gaps) in table {
+            let mut figures = Vec::new();
             for seed in 0..8 {
                 let mut random = RandomStreams::new(seed).stream("forward.cellular");
                 let length = Duration::from_secs(seconds);
@@ -487,7 +489,33 @@ mod tests {
                     seen.long_gaps.abs_diff(gaps) * 5 <= gaps,
                     "{name}: {seen:?}"
                 );
+                figures.push(seen);
             }
+            let range = |of: fn(&Figures) -> f64, decimals: usize| {
+                let least = figures.iter().map(of).fold(f64::INFINITY, f64::min);
+                let most = figures.iter().map(of).fold(0.0, f64::max);
+                format!("{least:.decimals$} to {most:.decimals$}")
+            };
+            row(
+                "link model",
+                &format!("cellular, {name}, {seconds} s, 8 seeds: Mbit/s, variation in 100 ms"),
+                format!(
+                    "{}, {}",
+                    range(|seen| seen.mean_mbps, 2),
+                    range(|seen| seen.variation, 2)
+                ),
+                format!("{mean} +- 10 %, {variation} +- 0.1"),
+            );
+            row(
+                "link model",
+                &format!("cellular, {name}, {seconds} s, 8 seeds: empty 100 ms, longest gap"),
+                format!(
+                    "{} %, {} ms",
+                    range(|seen| seen.empty_percent, 1),
+                    range(|seen| seen.longest_gap_ms, 0)
+                ),
+                format!("{empty} % +- 2, {longest} ms x 0.5 to 2"),
+            );
         }
     }
 

@@ -269,6 +269,7 @@ impl Chance {
 mod tests {
     use super::*;
     use crate::random::RandomStreams;
+    use crate::validation_rows::row;
 
     fn ppb(parts: u32) -> Fraction {
         Fraction::from_ppb(parts).unwrap()
@@ -364,6 +365,18 @@ mod tests {
             chi_squared += (seen - bursts * share) * (seen - bursts * share) / (bursts * share);
         }
         assert!(chi_squared < 41.6, "{chi_squared}");
+
+        let name = |what| format!("Gilbert-Elliott, burst 4, 20 runs of a million: {what}");
+        let percent = format!("{:.4} %", lost / packets * 100.0);
+        row("link model", &name("mean loss"), percent, "1 % +- 2 %");
+        let mean = format!("{:.3}", lost / bursts);
+        row("link model", &name("mean run"), mean, "4 +- 2 %");
+        row(
+            "link model",
+            &name("chi-squared of the runs, geometric"),
+            format!("{chi_squared:.2}"),
+            "below 41.6, the 99 % point",
+        );
     }
 
     #[test]

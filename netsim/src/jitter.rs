@@ -180,6 +180,7 @@ fn nanos(span: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::random::RandomStreams;
+    use crate::validation_rows::row;
 
     const AMPLITUDE: Duration = Duration::from_millis(20);
 
@@ -227,6 +228,35 @@ mod tests {
         assert!(offsets.iter().min() < Some(&Duration::from_micros(100)));
         let mean = mean_ms(&offsets);
         assert!((mean - 10.0).abs() < 0.5, "{mean}");
+
+        let millis = |span: Duration| span.as_secs_f64() * 1e3;
+        let (least, most) = (offsets.iter().min().unwrap(), offsets.iter().max().unwrap());
+        row(
+            "link model",
+            "jitter walk of 20 ms, 200 s: smallest and largest offset",
+            format!("{:.6} ms, {:.6} ms", millis(*least), millis(*most)),
+            "in [0, 20 ms)",
+        );
+        let slews = offsets
+            .windows(2)
+            .map(|pair| pair[0].abs_diff(pair[1]))
+            .max();
+        row(
+            "link model",
+            "jitter walk of 20 ms, 200 s: fastest change within 99.991 us",
+            format!("{} ns", slews.unwrap().as_nanos()),
+            "at most 19,999 ns, 20 ms in 100 ms and a nanosecond of rounding",
+        );
+        let overtaken = offsets
+            .windows(2)
+            .filter(|pair| pair[1] + spacing < pair[0])
+            .count();
+        row(
+            "link model",
+            "jitter walk of 20 ms, 200 s: packets out of order",
+            format!("{overtaken} of {}", offsets.len()),
+            "0",
+        );
     }
 
     #[test]

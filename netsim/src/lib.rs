@@ -89,6 +89,10 @@ mod slots;
 mod thinning;
 mod token_bucket;
 mod trace;
+#[cfg(test)]
+#[path = "../../tests/support/validation_rows.rs"]
+#[expect(dead_code, reason = "a link is the same in every run")]
+mod validation_rows;
 
 pub use cellular::{Cellular, Outages};
 pub use config::{Change, ConfigError, LossPlace, PipeConfig, SpacedDrops};

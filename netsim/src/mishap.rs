@@ -93,6 +93,7 @@ impl MishapLuck {
 mod tests {
     use super::*;
     use crate::random::RandomStreams;
+    use crate::validation_rows::row;
 
     fn all() -> Mishaps {
         Mishaps {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_share(count: usize, share: f64) {
+    fn assert_share(count: usize, share: f64) -> f64 {
         // The tolerance of the row "Bernoulli": z < 4 for 10^6 packets.
         let sigma = (1e6 * share * (1.0 - share)).sqrt();
         let z = (count as f64 - 1e6 * share) / sigma;
@@ -119,24 +120,42 @@ mod tests {
             z.abs() < 4.0,
             "{count} is {z} standard deviations off {share}"
         );
+        z
     }
 
     #[test]
     fn each_share_is_met_and_they_are_independent() {
         let mishaps = play(all(), 1);
         let count = |meets: fn(&Mishap) -> bool| mishaps.iter().filter(|m| meets(m)).count();
-        assert_share(count(|m| m.extra_delay.is_some()), 0.01);
-        assert_share(count(|m| m.is_duplicated), 0.02);
-        assert_share(count(|m| m.is_corrupted), 0.05);
-        assert_share(
-            count(|m| m.extra_delay.is_some() && m.is_duplicated),
-            0.000_2,
-        );
-        assert_share(count(|m| m.is_duplicated && m.is_corrupted), 0.001);
-        assert_share(
-            count(|m| m.extra_delay.is_some() && m.is_corrupted),
-            0.000_5,
-        );
+        let shares = [
+            ("reordered", count(|m| m.extra_delay.is_some()), 0.01),
+            ("duplicated", count(|m| m.is_duplicated), 0.02),
+            ("corrupted", count(|m| m.is_corrupted), 0.05),
+            (
+                "reordered and duplicated",
+                count(|m| m.extra_delay.is_some() && m.is_duplicated),
+                0.000_2,
+            ),
+            (
+                "duplicated and corrupted",
+                count(|m| m.is_duplicated && m.is_corrupted),
+                0.001,
+            ),
+            (
+                "reordered and corrupted",
+                count(|m| m.extra_delay.is_some() && m.is_corrupted),
+                0.000_5,
+            ),
+        ];
+        for (what, count, share) in shares {
+            let z = assert_share(count, share);
+            row(
+                "link model",
+                &format!("Bernoulli, mishaps, a million packets: {what}"),
+                format!("{count}, z = {z:.2}"),
+                format!("{:.2} %, z below 4", share * 100.0),
+            );
+        }
         assert!(
             mishaps
                 .iter()

@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use crate::random::RandomStreams;
     use crate::token_bucket::law;
+    use crate::validation_rows::row;
 
     const BURST: ByteCount = ByteCount::new(24_576);
 
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn no_stretch_of_packets_exceeds_the_bucket() {
         let passed = passed(&mut PolicerBucket::new(policer()), Timestamp::ZERO, 200_000);
-        law::assert_obeyed(&passed, policer().rate, BURST);
+        let explains = law::assert_obeyed(&passed, policer().rate, BURST);
         // And the policer is no stricter than that: it lets through all that the rate allows.
         let bytes: u64 = passed.iter().map(|(_, size)| size.as_u64()).sum();
         let (last, _) = passed[passed.len() - 1];
@@ -116,6 +117,18 @@ mod tests {
             law::assert_obeyed(&passed, policer().rate, ByteCount::new(24_000));
         });
         assert!(is_tight.is_err());
+        row(
+            "link model",
+            "token bucket, policer, 200,000 random arrivals: smallest B that the output obeys",
+            format!("{} B", explains.as_u64()),
+            format!("at most {} B", BURST.as_u64()),
+        );
+        row(
+            "link model",
+            "token bucket, policer, 200,000 random arrivals: passed",
+            format!("{bytes} B"),
+            format!("99.8 % to 100 % of B + r t, {} B", allowed.as_u64()),
+        );
     }
 
     /// The row "token bucket", second half.
@@ -125,13 +138,24 @@ mod tests {
         let used = passed(&mut bucket, Timestamp::ZERO, 10_000);
         let (last, _) = used[used.len() - 1];
         let full = last + policer().rate.time_for(BURST);
-        for idle_until in [full, full + Duration::from_secs(9)] {
+        let all_at_once = [full, full + Duration::from_secs(9)].map(|idle_until| {
             let mut bucket = bucket.clone();
-            for _ in 0..24 {
+            for _ in 0..23 {
                 assert!(bucket.admits(idle_until, ByteCount::new(1_024)));
             }
-            assert!(!bucket.admits(idle_until, ByteCount::new(1)));
-        }
+            let mut bytes = 23 * 1_024;
+            while bucket.admits(idle_until, ByteCount::new(1)) {
+                bytes += 1;
+            }
+            bytes
+        });
+        assert_eq!(all_at_once, [BURST.as_u64(); 2]);
+        row(
+            "link model",
+            "token bucket, policer, after idle of B / r and of 9 s more: passed at once",
+            all_at_once.map(|bytes| format!("{bytes} B")).join(", "),
+            format!("{} B", BURST.as_u64()),
+        );
     }
 
     #[test]

@@ -107,21 +107,40 @@ pub(crate) mod law {
 
     /// Fails unless for every i <= k, bytes(i..=k) <= burst + rate * (t_k - t_i) / 8, exactly.
     ///
-    /// With S_k the bytes up to and with k: S_k - r t_k <= B + min over i <= k of (S_i-1 - r t_i).
+    /// Returns the smallest burst with which that holds, to a whole byte.
     #[track_caller]
-    pub(crate) fn assert_obeyed(passed: &[(Timestamp, ByteCount)], rate: Rate, burst: ByteCount) {
-        let signed = |wide: u128| i128::try_from(wide).unwrap();
-        let earned = |at: Timestamp| signed(u128::from(rate.as_bps()) * u128::from(at.as_nanos()));
-        let mut sum = 0_i128;
-        let mut lowest = i128::MAX;
-        for (k, (at, size)) in passed.iter().enumerate() {
-            lowest = lowest.min(sum - earned(*at));
-            sum += signed(tokens_for(*size));
+    pub(crate) fn assert_obeyed(
+        passed: &[(Timestamp, ByteCount)],
+        rate: Rate,
+        burst: ByteCount,
+    ) -> ByteCount {
+        let mut most = 0;
+        for (k, needed) in needed(passed, rate).enumerate() {
+            let (at, _) = passed[k];
             assert!(
-                sum - earned(*at) <= signed(tokens_for(burst)) + lowest,
+                needed <= tokens_for(burst),
                 "packet {k} at {at} is beyond the bucket"
             );
+            most = needed.max(most);
         }
+        ByteCount::new(u64::try_from(most.div_ceil(TOKENS_PER_BYTE)).unwrap())
+    }
+
+    /// The tokens that each packet and those before it need a bucket for.
+    ///
+    /// With S_k the bytes up to and with k: S_k - r t_k less the minimum over i <= k of (S_i-1 - r t_i).
+    fn needed(passed: &[(Timestamp, ByteCount)], rate: Rate) -> impl Iterator<Item = u128> {
+        let signed = |wide: u128| i128::try_from(wide).unwrap();
+        let earned =
+            move |at: Timestamp| signed(u128::from(rate.as_bps()) * u128::from(at.as_nanos()));
+        let mut sum = 0_i128;
+        let mut lowest = i128::MAX;
+        passed.iter().map(move |(at, size)| {
+            lowest = lowest.min(sum - earned(*at));
+            sum += signed(tokens_for(*size));
+            // At least the size of the packet itself, so never negative.
+            u128::try_from(sum - earned(*at) - lowest).unwrap()
+        })
     }
 }
 

@@ -280,6 +280,7 @@ fn milliseconds(count: u32) -> Duration {
 mod tests {
     use super::*;
     use crate::random::RandomStreams;
+    use crate::validation_rows::row;
 
     /// Ten slots in 20 ms, three of them at once.
     const TEN: &str = "1\n2\n4\n4\n4\n7\n11\n12\n19\n20\n";
@@ -308,19 +309,31 @@ mod tests {
     /// The row "trace link": slot count, wraparound, repeat.
     #[test]
     fn every_slot_carries_one_full_packet_round_after_round() {
-        assert_eq!(
-            departures(&mut link(), 0, &[1_500; 33]),
-            [
-                1, 2, 4, 4, 4, 7, 11, 12, 19, 20, //
-                21, 22, 24, 24, 24, 27, 31, 32, 39, 40, //
-                41, 42, 44, 44, 44, 47, 51, 52, 59, 60, //
-                61, 62, 64
-            ]
-        );
+        let departures = departures(&mut link(), 0, &[1_500; 33]);
+        let by_hand = [
+            1, 2, 4, 4, 4, 7, 11, 12, 19, 20, //
+            21, 22, 24, 24, 24, 27, 31, 32, 39, 40, //
+            41, 42, 44, 44, 44, 47, 51, 52, 59, 60, //
+            61, 62, 64,
+        ];
+        assert_eq!(departures, by_hand);
         let trace: Trace = TEN.parse().unwrap();
         assert_eq!(trace.slot_count(), 10);
         assert_eq!(trace.period(), Duration::from_millis(20));
         assert_eq!(trace.mean_rate(), Rate::from_mbps(6));
+        let pairs = departures.iter().zip(&by_hand);
+        let wrong = pairs.filter(|(computed, hand)| computed != hand).count();
+        row(
+            "link model",
+            "trace link, three rounds and a bit: slots a round, period, departures not as by hand",
+            format!(
+                "{}, {} ms, {wrong} of {}",
+                trace.slot_count(),
+                trace.period().as_millis(),
+                departures.len()
+            ),
+            "10, 20 ms, 0",
+        );
     }
 
     /// The row "trace link": the spill rule.
@@ -328,19 +341,26 @@ mod tests {
     fn a_packet_spills_into_the_next_slot_and_a_slot_serves_several() {
         // 2,000: slot 1 and 500 B of slot 2. 1,000: the rest of it. 4,500: the three at 4. 1, 1,499:
         // both with slot 7. 1,501: slot 11 and 1 B of 12. 1,499: the rest.
-        assert_eq!(
-            departures(
-                &mut link(),
-                0,
-                &[2_000, 1_000, 4_500, 1, 1_499, 1_501, 1_499, 1_500]
-            ),
-            [2, 2, 4, 7, 7, 12, 12, 19]
+        let within = departures(
+            &mut link(),
+            0,
+            &[2_000, 1_000, 4_500, 1, 1_499, 1_501, 1_499, 1_500],
         );
+        assert_eq!(within, [2, 2, 4, 7, 7, 12, 12, 19]);
         // Over the end of the round: 19, 20, 21, 22 and half of the first at 24.
-        assert_eq!(
-            departures(&mut link(), 13, &[6_750, 750, 750]),
-            [24, 24, 24]
+        let over_the_end = departures(&mut link(), 13, &[6_750, 750, 750]);
+        assert_eq!(over_the_end, [24, 24, 24]);
+        row(
+            "link model",
+            "trace link, spill: departures within a round, over its end",
+            format!("{} ms, {} ms", list(&within), list(&over_the_end)),
+            "by hand: 2 2 4 7 7 12 12 19 ms, 24 24 24 ms",
         );
+    }
+
+    fn list(millis: &[u64]) -> String {
+        let millis: Vec<String> = millis.iter().map(u64::to_string).collect();
+        millis.join(" ")
     }
 
     /// The row "trace link": what nobody waits for is lost.
@@ -348,20 +368,25 @@ mod tests {
     fn an_unused_slot_is_lost_and_so_is_the_rest_of_one() {
         let mut link = link();
         assert_eq!(departures(&mut link, 0, &[500]), [1]);
-        // Just after slot 1 its other 1,000 B are gone: all of these 1,500 have to wait for 2.
-        assert_eq!(
-            link.next_departure(Timestamp::from_nanos(1_000_001), Trace::SLOT),
-            ms(2)
-        );
-        // The slots at 4, 7 and 11 pass unused.
-        assert_eq!(
-            link.next_departure(Timestamp::from_nanos(11_000_001), Trace::SLOT),
-            ms(12)
-        );
-        // Whole rounds too.
-        assert_eq!(
-            link.next_departure(ms(1_000_013), Trace::SLOT),
-            ms(1_000_019)
+        let departures: Vec<u64> = [
+            // Just after slot 1 its other 1,000 B are gone: all of these 1,500 have to wait for 2.
+            Timestamp::from_nanos(1_000_001),
+            // The slots at 4, 7 and 11 pass unused.
+            Timestamp::from_nanos(11_000_001),
+            // Whole rounds too.
+            ms(1_000_013),
+        ]
+        .into_iter()
+        .map(|start| link.next_departure(start, Trace::SLOT).as_nanos())
+        .inspect(|nanos| assert_eq!(nanos % 1_000_000, 0))
+        .map(|nanos| nanos / 1_000_000)
+        .collect();
+        assert_eq!(departures, [2, 12, 1_000_019]);
+        row(
+            "link model",
+            "trace link, unused slots are lost: departures after 1, 11 and 1,000,013 ms",
+            format!("{} ms", list(&departures)),
+            "by hand: 2 12 1000019 ms",
         );
     }
 
@@ -385,6 +410,7 @@ mod tests {
     #[test]
     fn random_packets_leave_as_if_slots_were_played_one_by_one() {
         let mut random = RandomStreams::new(1).stream("arrivals");
+        let (mut packets, mut wrong) = (0, 0);
         for slots in [TEN, "3\n", "0\n0\n1\n8\n"] {
             let trace: Trace = slots.parse().unwrap();
             let mut at = 0;
@@ -429,7 +455,15 @@ mod tests {
                 }
             }
             assert_eq!(computed, played, "{slots:?}");
+            packets += computed.len();
+            wrong += computed.iter().zip(&played).filter(|(a, b)| a != b).count();
         }
+        row(
+            "link model",
+            "trace link, random packets on 3 traces: departures not as with slots played one by one",
+            format!("{wrong} of {packets}"),
+            "0",
+        );
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! A pipe with a packet counter at each end.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use netsim::{Packet, Pipe, PipeConfig, RandomStreams};
 use units::{ByteCount, Fraction, Timestamp};
+
+use crate::validation_rows;
 
 /// Sends numbered packets, 1, 2, 3 and so on, and notes which arrived when.
 pub(crate) struct Bench {
@@ -62,6 +65,12 @@ impl Bench {
     pub(crate) fn nanos(&self) -> Vec<u64> {
         self.arrived.iter().map(|(at, _)| at.as_nanos()).collect()
     }
+}
+
+/// Compares a measured value with `docs/validation.md`, part "link model", or writes it there.
+#[track_caller]
+pub(crate) fn row(name: &str, measured: impl Display, allowed: impl Display) {
+    validation_rows::row("link model", name, measured, allowed);
 }
 
 pub(crate) fn ms(millis: u64) -> Timestamp {

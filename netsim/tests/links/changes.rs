@@ -5,7 +5,7 @@ use std::time::Duration;
 use netsim::{Change, ConfigError, LossPlace, Pipe, PipeConfig, RandomStreams};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
-use crate::bench::{Bench, ms, percent, span_ms};
+use crate::bench::{Bench, ms, percent, row, span_ms};
 
 const MS_PER_KB: Rate = Rate::from_mbps(8);
 
@@ -36,6 +36,24 @@ fn a_rate_step_applies_from_the_next_packet() {
         bench.arrived,
         [(ms(1), 1), (ms(2), 2), (ms(6), 3), (ms(10), 4)]
     );
+    let mut before = Timestamp::ZERO;
+    let times = bench.arrived.iter().map(|(at, _)| {
+        let time = at.saturating_since(before);
+        before = *at;
+        time
+    });
+    row(
+        "rate step, 8 to 2 Mbit/s while the second of 4 packets is sent: serialisation of each",
+        list_ms(times),
+        "1, 1, 4, 4 ms, exact",
+    );
+}
+
+fn list_ms(times: impl Iterator<Item = Duration>) -> String {
+    let times: Vec<String> = times
+        .map(|time| format!("{:.3}", time.as_secs_f64() * 1e3))
+        .collect();
+    format!("{} ms", times.join(", "))
 }
 
 #[test]
@@ -86,6 +104,21 @@ fn steps_neither_lose_nor_repeat_a_packet() {
     bench.drain();
     assert_eq!(bench.numbers(), (1..=300).collect::<Vec<_>>());
     assert!(bench.arrived.is_sorted());
+
+    let numbers = bench.numbers();
+    let mut known = numbers.clone();
+    known.sort_unstable();
+    known.dedup();
+    let overtaken = numbers.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    row(
+        "rate and RTT steps, 398 among 300 packets: lost, doubled, overtaken",
+        format!(
+            "{}, {}, {overtaken}",
+            bench.sent - known.len() as u64,
+            numbers.len() - known.len()
+        ),
+        "0, 0, 0",
+    );
 }
 
 #[test]
@@ -147,6 +180,15 @@ fn a_longer_delay_holds_from_the_instant_of_the_change() {
     bench.drain();
     // They leave at 1, 2 and 3 ms; the second leaves at the instant of the change.
     assert_eq!(bench.arrived, [(ms(11), 1), (ms(32), 2), (ms(33), 3)]);
+    let delays = bench
+        .arrived
+        .iter()
+        .map(|(at, n)| at.saturating_since(ms(*n)));
+    row(
+        "RTT step, delay 10 to 30 ms as the second of 3 packets leaves: delay of each",
+        list_ms(delays),
+        "10, 30, 30 ms, exact",
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use netsim::{Change, LossPlace, Packet, Pipe, PipeConfig, RandomStreams};
 use units::{ByteCount, Rate, Timestamp};
 
-use crate::bench::{Bench, ms, percent, span_ms};
+use crate::bench::{Bench, ms, percent, row, span_ms};
 
 fn lossy() -> PipeConfig {
     PipeConfig {
@@ -50,6 +50,15 @@ fn the_same_seed_gives_the_same_run() {
         first.pipe.counters().digest(),
         second.pipe.counters().digest()
     );
+    row(
+        "determinism, the same seed twice: hash of all events",
+        format!(
+            "{:016x}, {:016x}",
+            first.pipe.counters().digest(),
+            second.pipe.counters().digest()
+        ),
+        "equal",
+    );
 }
 
 #[test]
@@ -60,6 +69,11 @@ fn another_seed_gives_another_run() {
     digests.sort_unstable();
     digests.dedup();
     assert_eq!(digests.len(), 50);
+    row(
+        "determinism, 50 seeds: different hashes",
+        digests.len(),
+        "50",
+    );
 }
 
 /// One number for debug and release builds and for every platform. It changes with the meaning of a
@@ -75,11 +89,12 @@ fn a_run_is_the_same_in_every_build_and_on_every_platform() {
     // 30 % of about 310 arrivals, and 2 % of the others.
     let lost = counters.dropped_loss_before.packets + counters.dropped_loss_after.packets;
     assert!((80..=170).contains(&lost), "{lost}");
-    assert_eq!(
-        counters.digest(),
-        0x518f_683d_5353_1bd7,
-        "{:#018x}",
-        counters.digest()
+    let expected = 0x518f_683d_5353_1bd7_u64;
+    assert_eq!(counters.digest(), expected, "{:#018x}", counters.digest());
+    row(
+        "determinism, debug and release: hash of all events",
+        format!("{:016x}", counters.digest()),
+        format!("{expected:016x} in every build"),
     );
 }
 
@@ -175,6 +190,14 @@ fn the_loss_of_one_pipe_does_not_shift_the_draws_of_another() {
     assert!(all == 1_000 && some < 800);
     assert_eq!(with, without);
     assert!(with.len() < 1_000);
+    row(
+        "seed independence, loss on another pipe switched on: packets that fare otherwise",
+        without
+            .iter()
+            .filter(|packet| !with.contains(packet))
+            .count(),
+        "0",
+    );
 }
 
 #[test]

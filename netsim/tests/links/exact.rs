@@ -5,13 +5,14 @@ use std::time::Duration;
 use netsim::{Change, DropCause, LossPlace, PipeConfig, RandomStreams};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
-use crate::bench::{Bench, ms, percent, span_ms};
+use crate::bench::{Bench, ms, percent, row, span_ms};
 
 /// 1,000 bytes take 1 ms at this rate.
 const MS_PER_KB: Rate = Rate::from_mbps(8);
 
 #[test]
 fn one_packet_takes_its_size_over_the_rate_rounded_up() {
+    let (mut cases, mut worst) = (0, 0);
     for bps in [300, 64_000, 999_999, 7_000_000, 100_000_000, 97_300_000_000] {
         for size in [1, 40, 1_200, 1_350, 1_500, 65_535] {
             let mut bench = Bench::new(PipeConfig {
@@ -21,17 +22,22 @@ fn one_packet_takes_its_size_over_the_rate_rounded_up() {
             bench.send(ms(3), size);
             bench.drain();
             let nanos = (u128::from(size) * 8_000_000_000).div_ceil(u128::from(bps));
-            assert_eq!(
-                bench.nanos(),
-                [3_000_000 + u64::try_from(nanos).unwrap()],
-                "{size} bytes at {bps} bit/s"
-            );
+            let expected = 3_000_000 + u64::try_from(nanos).unwrap();
+            assert_eq!(bench.nanos(), [expected], "{size} bytes at {bps} bit/s");
+            cases += 1;
+            worst = bench.nanos()[0].abs_diff(expected).max(worst);
         }
     }
+    row(
+        "serialisation, sizes and rates: largest error",
+        format!("{worst} ns in {cases} cases"),
+        "0 ns",
+    );
 }
 
 #[test]
 fn a_packet_on_an_idle_pipe_arrives_after_serialisation_plus_delay() {
+    let (mut cases, mut worst) = (0, 0);
     for delay in [
         Duration::ZERO,
         Duration::from_nanos(1),
@@ -46,11 +52,16 @@ fn a_packet_on_an_idle_pipe_arrives_after_serialisation_plus_delay() {
         bench.send(ms(1), 1_500);
         bench.drain();
         // 12,000 bits at 7 Mbit/s: 1,714,285.7 ns.
-        assert_eq!(
-            bench.arrived,
-            [(ms(1) + Duration::from_nanos(1_714_286) + delay, 1)]
-        );
+        let expected = ms(1) + Duration::from_nanos(1_714_286) + delay;
+        assert_eq!(bench.arrived, [(expected, 1)]);
+        cases += 1;
+        worst = bench.nanos()[0].abs_diff(expected.as_nanos()).max(worst);
     }
+    row(
+        "delay exactness, delays of 0 to 1 h: largest error",
+        format!("{worst} ns in {cases} cases"),
+        "0 ns",
+    );
 }
 
 #[test]
@@ -106,6 +117,14 @@ fn assert_rate_is_kept(rate: Rate, size: u64, time: Duration) {
     assert!(
         bench.pipe.counters().queued.packets > 0,
         "the pipe was not saturated"
+    );
+    row(
+        &format!(
+            "rate conservation, {rate}, {}",
+            units::format_duration(time)
+        ),
+        format!("{moved} B"),
+        format!("{due} +- {size} B"),
     );
 }
 
@@ -230,6 +249,15 @@ fn constant_overload_loses_its_excess_and_fills_the_queue_to_its_limit() {
     // The last to fit finds 19 waiting and one in service: 20 ms if that one has just begun, as
     // every 4 ms.
     assert_eq!(counters.queue_delay.max(), span_ms(20));
+    row(
+        "D/D/1/K, 1.25 times the rate, 20 kB: dropped of 10,000, longest queue, longest delay",
+        format!(
+            "{dropped}, {} B, {} ms",
+            counters.max_queue.as_u64(),
+            counters.queue_delay.max().as_millis()
+        ),
+        "2000 +- 1, 20000 B, 20 ms",
+    );
 }
 
 #[test]
@@ -285,6 +313,7 @@ fn busy_time_and_utilisation_are_those_of_the_serialiser() {
 /// two ends saw, not only with each other.
 #[test]
 fn every_byte_offered_is_delivered_dropped_or_inside() {
+    let (mut offered, mut off_by) = (0, 0);
     for seed in 0..20 {
         let streams = RandomStreams::new(seed);
         let mut workload = streams.stream("workload");
@@ -342,6 +371,9 @@ fn every_byte_offered_is_delivered_dropped_or_inside() {
             everything - delivered,
             "seed {seed}"
         );
+        offered += everything;
+        let elsewhere = counters.dropped().bytes + counters.inside().bytes;
+        off_by += elsewhere.as_u64().abs_diff(everything - delivered);
         for cause in [
             DropCause::Scripted,
             DropCause::LossBefore,
@@ -369,4 +401,9 @@ fn every_byte_offered_is_delivered_dropped_or_inside() {
             "seed {seed}: reordered or repeated"
         );
     }
+    row(
+        "byte conservation, 20 runs with random changes, 4 causes of loss: offered, off by",
+        format!("{offered} B, {off_by} B"),
+        "0 B",
+    );
 }

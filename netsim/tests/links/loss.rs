@@ -5,7 +5,7 @@ use std::time::Duration;
 use netsim::{LossPlace, PipeConfig, RandomStreams, SpacedDrops};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
-use crate::bench::{Bench, percent, span_ms};
+use crate::bench::{Bench, percent, row, span_ms};
 
 const MS_PER_KB: Rate = Rate::from_mbps(8);
 
@@ -140,6 +140,16 @@ fn random_loss_is_binomial_and_without_memory() {
         let p = loss.as_f64();
         let z = (lost - n * p) / (n * p * (1.0 - p)).sqrt();
         assert!(z.abs() < 4.0, "{lost} lost of {n} at {loss}: z = {z:.2}");
+        let place = match loss_place {
+            LossPlace::BeforeQueue => "before",
+            LossPlace::AfterQueue => "after",
+        };
+        let name = |what| format!("Bernoulli {loss} {place} the queue, a million packets: {what}");
+        row(
+            &name("lost"),
+            format!("{lost}, z = {z:.2}"),
+            format!("{:.0}, z below 4", n * p),
+        );
 
         // Wald and Wolfowitz: given the counts, the number of runs is about normal.
         let expected = 1.0 + 2.0 * lost * (n - lost) / n;
@@ -148,6 +158,13 @@ fn random_loss_is_binomial_and_without_memory() {
         assert!(
             z.abs() < 3.29,
             "{runs} runs, {expected:.0} expected at {loss}: z = {z:.2}"
+        );
+        let p = libm::erfc(z.abs() / std::f64::consts::SQRT_2);
+        assert!(p > 0.001);
+        row(
+            &name("runs of equal fate"),
+            format!("{runs}, p = {p:.3}"),
+            format!("{expected:.0}, p above 0.001"),
         );
     }
 }

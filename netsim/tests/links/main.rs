@@ -8,6 +8,12 @@
 //! * `impairments`: every other stage in its place, all of them together, and each switched on and off;
 //! * `waiting`: mean waiting times against queueing theory;
 //! * `determinism`: the same seed gives the same run, and one stream's draws never shift another's.
+//!
+//! What they measure stands in `docs/validation.md`, part "link model".
+
+#[path = "../../../tests/support/validation_rows.rs"]
+#[expect(dead_code, reason = "a link is the same in every run")]
+mod validation_rows;
 
 mod bench;
 mod changes;

@@ -48,6 +48,29 @@ fn drops_follow_the_square_root_law() {
         ..CoDelConfig::default()
     });
     assert!(error(&double_load(off, Ecn::NotEct)) > tolerance);
+
+    let drops = &link.aqm_drops()[..6];
+    let gaps = || {
+        drops
+            .windows(2)
+            .map(|pair| pair[1].saturating_since(pair[0]))
+    };
+    for (gap, expected) in gaps().zip([100.0, 70.711, 57.735, 50.0, 44.721]) {
+        let error = (gap.as_secs_f64() * 1e3 - expected).abs();
+        assert!(error <= tolerance * 1e3, "{gap:?}, {expected} ms expected");
+    }
+    row(
+        PART,
+        "CoDel law, two arrivals per departure: drops after entry",
+        list_ms(drops[1..].iter().map(|at| at.saturating_since(drops[0]))),
+        "100, 170.7, 228.4, 278.4, 323.2 ms, each +- 0.1 ms",
+    );
+    row(
+        PART,
+        "CoDel law, two arrivals per departure: gaps",
+        list_ms(gaps()),
+        "100, 70.7, 57.7, 50, 44.7 ms, each +- 0.1 ms",
+    );
 }
 
 /// With half of the load in excess, a packet waits half of its arrival time: 5 ms after 10 ms. That
@@ -62,6 +85,12 @@ fn the_first_drop_comes_an_interval_after_the_target_was_passed() {
         .saturating_since(passed)
         .abs_diff(Duration::from_millis(100));
     assert!(error <= SERVICE, "{first}");
+    row(
+        PART,
+        "CoDel law, two arrivals per departure: entry, after the target was passed",
+        list_ms(std::iter::once(first.saturating_since(passed))),
+        "100 +- 0.1 ms",
+    );
     // Dropped at the head: the packet that had waited longest.
     let index = link.dropped[0].packet.payload;
     assert!(index < link.offered.packets / 2, "{index}");

@@ -72,13 +72,31 @@ fn the_classes_are_coupled() {
         let (marked, dropped) = shares(pinned(coupling), percent, Ecn::Ect1, 40_000);
         assert_close(marked, scalable);
         assert!(dropped.abs() < 1e-9);
+        let l4s = marked;
         let classic = base * base;
         let (marked, dropped) = shares(pinned(coupling), percent, Ecn::NotEct, 1_000_000);
         assert_close(dropped, classic);
         assert!(marked.abs() < 1e-9);
+        let classic_dropped = dropped;
         let (marked, dropped) = shares(pinned(coupling), percent, Ecn::Ect0, 1_000_000);
         assert_close(marked, classic);
         assert!(dropped.abs() < 1e-9);
+        row(
+            PART,
+            &format!("DualPI2, p' = {percent} %, k = {coupling}: L marked"),
+            format!("{:.2} %", l4s * 100.0),
+            format!("k p' = {:.0} %, +- 5 %", scalable * 100.0),
+        );
+        row(
+            PART,
+            &format!("DualPI2, p' = {percent} %, k = {coupling}: C dropped, C marked"),
+            format!(
+                "{:.3} % of Not-ECT, {:.3} % of ECT(0)",
+                classic_dropped * 100.0,
+                marked * 100.0
+            ),
+            format!("p'^2 = {:.0} %, +- 5 %", classic * 100.0),
+        );
     }
     let (marked, _) = shares(pinned(2), 22, Ecn::Ect1, 40_000);
     assert!((marked / 0.4 - 1.0).abs() > 0.05);
@@ -174,6 +192,16 @@ fn a_classic_load_settles_at_the_target() {
         link.mean_delay(half)
     );
     assert!((base / 0.2182 - 1.0).abs() < 0.1, "{base}");
+    row(
+        PART,
+        "DualPI2, 1.05 times the rate, classic: delay, p'",
+        format!(
+            "{:.2} ms, {:.2} %",
+            link.mean_delay(half) * 1e3,
+            base * 100.0
+        ),
+        "15 ms +- 10 %, 21.8 % +- 10 %",
+    );
 }
 
 /// A stalled link is where the delay keeps growing without a call: all updates are made up for

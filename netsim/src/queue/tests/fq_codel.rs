@@ -55,8 +55,8 @@ fn spread(bytes: &[u64]) -> u64 {
 /// packets of 300 bytes would get a fifth of the one with 1,500).
 #[test]
 fn flows_over_capacity_get_equal_bytes() {
-    let equal = [(1_250, 25); 8];
-    assert!(spread(&shares(1_024, &equal)) <= QUANTUM * 8);
+    let equal = shares(1_024, &[(1_250, 25); 8]);
+    assert!(spread(&equal) <= QUANTUM * 8);
 
     let unequal = [
         (1_500, 25),
@@ -70,8 +70,16 @@ fn flows_over_capacity_get_equal_bytes() {
     ];
     let bytes = shares(1_024, &unequal);
     assert!(spread(&bytes) <= QUANTUM * 8, "{bytes:?}");
-    let bytes = shares(1, &unequal);
-    assert!(spread(&bytes) > QUANTUM * 8 * 10, "{bytes:?}");
+    let shared = shares(1, &unequal);
+    assert!(spread(&shared) > QUANTUM * 8 * 10, "{shared:?}");
+    for (which, bytes) in [("equal", &equal), ("of all sizes and rates", &bytes)] {
+        row(
+            PART,
+            &format!("FQ-CoDel, 8 flows over capacity, {which}: most bytes less fewest"),
+            format!("{} of {}", spread(bytes), bytes.iter().max().unwrap()),
+            format!("at most {}, quantum x 8", QUANTUM * 8),
+        );
+    }
 }
 
 /// The flows of this and the next test are in buckets of their own.
@@ -131,6 +139,12 @@ fn a_sparse_flow_waits_for_two_packets_at_most() {
         sparse_delay(1_024)
     );
     assert!(sparse_delay(1) > packet * 2);
+    row(
+        PART,
+        "FQ new-flow, sparse beside bulk: longest delay",
+        format!("{:.4} ms", sparse_delay(1_024).as_secs_f64() * 1e3),
+        format!("at most {:.4} ms, two packets", packet.as_secs_f64() * 2e3),
+    );
 }
 
 /// Two flows whose packets arrive in turns, each just before the other has run empty, would together

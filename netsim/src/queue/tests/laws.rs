@@ -29,6 +29,8 @@ fn disciplines(ecn: bool) -> [Discipline; 6] {
     ]
 }
 
+const NAMES: [&str; 6] = ["drop-tail", "CoDel", "FQ-CoDel", "PIE", "RED", "DualPI2"];
+
 const LIMIT: QueueLimits = QueueLimits {
     bytes: ByteCount::kb(300),
     packets: 300,
@@ -38,8 +40,9 @@ const LIMIT: QueueLimits = QueueLimits {
 /// if a marked packet were dropped, or if CE were taken back.
 #[test]
 fn packets_and_marks_are_accounted_for() {
+    let (mut offered, mut imbalance) = (0, 0);
     for is_on in [true, false] {
-        for discipline in disciplines(is_on) {
+        for (discipline, name) in disciplines(is_on).into_iter().zip(NAMES) {
             let has_marks = is_on || matches!(discipline, Discipline::DualPi2(_));
             let is_passive = discipline == Discipline::DropTail;
             let link = mixed_run(LIMIT, discipline);
@@ -54,8 +57,32 @@ fn packets_and_marks_are_accounted_for() {
             assert_eq!(link.aqm_drops().is_empty(), is_passive, "{discipline:?}");
             assert!(link.most_waiting.bytes <= LIMIT.bytes, "{discipline:?}");
             assert!(link.most_waiting.packets <= LIMIT.packets, "{discipline:?}");
+
+            offered += link.offered.bytes.as_u64();
+            imbalance = link.worst_imbalance().max(imbalance);
+            let [marked, wrongly, and_dropped, taken_back] = link.marks();
+            assert_eq!([wrongly, and_dropped, taken_back], [0; 3], "{discipline:?}");
+            if is_on {
+                row(
+                    PART,
+                    &format!("ECN, {name}: marked; of Not-ECT, dropped too, CE cleared"),
+                    format!("{marked}; {wrongly}, {and_dropped}, {taken_back}"),
+                    if is_passive {
+                        "0; 0, 0, 0"
+                    } else {
+                        "some; 0, 0, 0"
+                    },
+                );
+            }
         }
     }
+    assert_eq!(imbalance, 0);
+    row(
+        PART,
+        "byte conservation, 6 disciplines with and without ECN, 20 flows: offered, worst flow off by",
+        format!("{offered} B, {imbalance} B"),
+        "0 B",
+    );
 }
 
 /// Fails if a discipline served a flow out of order. DualPI2 may, between its two classes.

@@ -8,6 +8,7 @@ mod laws;
 mod pie;
 mod red;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use units::{ByteCount, Rate, Timestamp};
@@ -16,6 +17,10 @@ use super::{Discipline, Fate, Queue, QueueConfig, QueueDrop, QueueLimits};
 use crate::counters::Tally;
 use crate::packet::{Ecn, FlowId, Fortunes, Packet, Waiting};
 use crate::random::{RandomStream, RandomStreams};
+use crate::validation_rows::row;
+
+/// The part of `docs/validation.md` that these tests write.
+const PART: &str = "link model";
 
 /// Packets carry the number of their arrival.
 type Serial = u64;
@@ -31,6 +36,8 @@ struct Link {
     offered: Tally,
     /// The ECN field of each arrival.
     came_with: Vec<Ecn>,
+    /// The bytes that each flow offered.
+    offered_by: BTreeMap<FlowId, u64>,
     served: Vec<Served>,
     dropped: Vec<Dropped>,
     marked: Vec<(FlowId, ByteCount)>,
@@ -64,6 +71,7 @@ impl Link {
             busy_until: None,
             offered: Tally::default(),
             came_with: Vec::new(),
+            offered_by: BTreeMap::new(),
             served: Vec::new(),
             dropped: Vec::new(),
             marked: Vec::new(),
@@ -81,6 +89,7 @@ impl Link {
         };
         self.offered.add(packet.size);
         self.came_with.push(ecn);
+        *self.offered_by.entry(packet.flow).or_default() += size;
         let waiting = Waiting {
             packet,
             arrived_at: at,
@@ -178,6 +187,40 @@ impl Link {
         assert_eq!(sum, self.offered);
     }
 
+    /// By how many bytes what came out of a flow differs from what it offered, at most, once nothing waits.
+    fn worst_imbalance(&self) -> u64 {
+        let mut came_out = BTreeMap::<FlowId, u64>::new();
+        let served = self.served.iter().map(|served| &served.packet);
+        let dropped = self.dropped.iter().map(|dropped| &dropped.packet);
+        for packet in served.chain(dropped) {
+            *came_out.entry(packet.flow).or_default() += packet.size.as_u64();
+        }
+        let flows = self.offered_by.keys().chain(came_out.keys());
+        let of = |bytes: &BTreeMap<FlowId, u64>, flow| bytes.get(flow).copied().unwrap_or(0);
+        flows
+            .map(|flow| of(&self.offered_by, flow).abs_diff(of(&came_out, flow)))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Packets marked here; of those that came without ECT; packets marked and dropped; CE taken back.
+    fn marks(&self) -> [usize; 4] {
+        let came_with =
+            |packet: &Packet<Serial>| self.came_with[usize::try_from(packet.payload).unwrap()];
+        let mut counts = [0; 4];
+        for served in &self.served {
+            let (before, after) = (came_with(&served.packet), served.packet.ecn);
+            let is_marked = before != Ecn::Ce && after == Ecn::Ce;
+            counts[0] += usize::from(is_marked);
+            counts[1] += usize::from(is_marked && before == Ecn::NotEct);
+            counts[3] += usize::from(before == Ecn::Ce && after != Ecn::Ce);
+        }
+        for dropped in &self.dropped {
+            counts[2] += usize::from(dropped.packet.ecn != came_with(&dropped.packet));
+        }
+        counts
+    }
+
     /// Marks went to ECT packets only, none of which was dropped, and CE is for ever.
     #[track_caller]
     fn assert_honest_marks(&self) {
@@ -246,6 +289,14 @@ fn any_ecn(script: &mut RandomStream) -> Ecn {
         2 => Ecn::Ect1,
         _ => Ecn::Ce,
     }
+}
+
+/// Times in milliseconds to a tenth, in one line.
+fn list_ms(times: impl Iterator<Item = Duration>) -> String {
+    let times: Vec<String> = times
+        .map(|time| format!("{:.1}", time.as_secs_f64() * 1e3))
+        .collect();
+    format!("{} ms", times.join(", "))
 }
 
 /// A count as a float, for reports and tolerances.

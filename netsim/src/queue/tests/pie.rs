@@ -51,6 +51,21 @@ fn assert_close(value: f64, expected: f64, tolerance: f64) {
     );
 }
 
+/// The rows of one way to drop, and the probability it needs.
+fn settled_rows(way: &str, (delay, probability, dropped): (f64, f64, f64), allowed: &str) {
+    let name = |what| format!("PIE, 1.2 times the rate, {way}: {what}");
+    let millis = format!("{:.2} ms", delay * 1e3);
+    row(PART, &name("delay"), millis, "15 ms +- 10 %");
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    row(PART, &name("probability p"), percent(probability), allowed);
+    row(
+        PART,
+        &name("share dropped"),
+        percent(dropped),
+        "16.7 % +- 1 %",
+    );
+}
+
 /// Every arrival is dropped with the same probability, so that must be the excess, 1 - 1 / 1.2.
 /// Fails if the sign or the scale of a gain were wrong (the delay would run away), and with another
 /// target.
@@ -63,6 +78,11 @@ fn delay_and_probability_settle_without_derandomisation() {
     assert_close(delay, 0.015, 0.1);
     assert_close(probability, 1.0 / 6.0, 0.1);
     assert_close(dropped, 1.0 / 6.0, 0.01);
+    settled_rows(
+        "without derandomisation",
+        (delay, probability, dropped),
+        "16.7 % +- 10 %",
+    );
 }
 
 /// After a drop nothing is dropped until the probabilities add up to 0.85, and then each packet by
@@ -74,6 +94,11 @@ fn delay_and_drops_settle_with_derandomisation() {
     assert_close(delay, 0.015, 0.1);
     assert_close(probability, 0.283, 0.1);
     assert_close(dropped, 1.0 / 6.0, 0.01);
+    settled_rows(
+        "derandomised (the default)",
+        (delay, probability, dropped),
+        "28.3 % +- 10 %: 0.85 / 3, and not the share dropped",
+    );
 }
 
 /// Fails if the burst allowance were not there, or not spent by the updates.
