@@ -681,6 +681,7 @@ mod tests {
             time_at_minimum_ns: 0,
             window_at_end_bytes: None,
             escape_ns: None,
+            violation: None,
             fault: None,
             rtt: None,
             queue_delay: None,

@@ -29,6 +29,7 @@ pub mod stats;
 pub mod sweep;
 
 mod flows;
+pub mod oracles;
 pub mod real_player;
 mod stack;
 mod text;

@@ -70,7 +70,7 @@ impl RealPlayer {
         request: &PlayRequest<'_>,
         trouble: &LogTrouble,
     ) -> Result<Recording, PlayError> {
-        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario)));
+        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario, true)));
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let bind_error = |error: net::BindError| PlayError(error.to_string());
         let relay_error = |error: crate::relay::RelayError| PlayError(error.to_string());

@@ -13,9 +13,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cc::Transition;
 use netsim::{OutputRecord, Pipe};
+use quic_core::SenderUpdate;
 use units::{ByteCount, Timestamp};
 
+use crate::oracles::{Oracles, Violation};
 use crate::results::{LinkCounts, Outcome, Percentiles, RealTiming, SenderCounts};
 use crate::scenario::{DOWNLOAD_NAME, Scenario};
 
@@ -142,6 +145,7 @@ pub struct Recorder {
     at_minimum: Duration,
     watch: Option<Watch>,
     escape: Option<Duration>,
+    oracles: Option<Oracles>,
     tracks: Tracks,
 }
 
@@ -153,10 +157,16 @@ struct Watch {
 }
 
 impl Recorder {
-    /// A record of a run of this scenario.
+    /// A record of a run of this scenario, with the oracles on. Over real sockets instants are those of a busy machine, and
+    /// nothing is said of what takes a round trip.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> Self {
+    pub fn of(scenario: &Scenario, is_real: bool) -> Self {
+        let shortest_rtt = match is_real {
+            true => Duration::ZERO,
+            false => scenario.shortest_rtt(),
+        };
         Self {
+            oracles: Some(Oracles::new(shortest_rtt, scenario.is_greedy())),
             watch: scenario.phases_end.map(|from| Watch {
                 from,
                 window: scenario.datagram * 10,
@@ -171,6 +181,7 @@ impl Recorder {
         Self {
             watch: None,
             escape: None,
+            oracles: None,
             first_datagram_at: None,
             handshake_at: None,
             last_byte_at: None,
@@ -206,6 +217,20 @@ impl Recorder {
         self.rtt_samples.push((now, latest));
         let nanos = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX);
         self.tracks.rtt.on_value(now, nanos);
+    }
+
+    /// The oracles see what the sender does.
+    pub(crate) fn on_update(&mut self, now: Timestamp, update: &SenderUpdate) {
+        if let Some(oracles) = &mut self.oracles {
+            oracles.on_update(now, update);
+        }
+    }
+
+    /// The oracles see a change of state, before the update that explains it.
+    pub(crate) fn on_change(&mut self, now: Timestamp, transition: &Transition) {
+        if let Some(oracles) = &mut self.oracles {
+            oracles.on_transition(now, transition);
+        }
     }
 
     /// The sender's congestion state changed. Names as in qlog.
@@ -264,10 +289,25 @@ impl Recorder {
         if let Some((since, _, true)) = last {
             self.at_minimum += now.saturating_since(since);
         }
+        let links = [&ending.forward, &ending.reverse];
+        let links = links.map(|link| (&link.counts, link.is_balanced));
+        let violation = self
+            .oracles
+            .take()
+            .and_then(|oracles| oracles.finish(now, links));
+        // What must never happen fails the run, unless it has failed already.
+        let outcome = match (&violation, ending.outcome) {
+            (_, Outcome::Failed(reason)) => Outcome::Failed(reason),
+            (Some(violation), _) => {
+                Outcome::Failed(format!("oracle {}: {}", violation.oracle, violation.what))
+            }
+            (None, outcome) => outcome,
+        };
         Recording {
+            violation,
             window_at_end: last.map(|(_, window, _)| window),
             escape: self.escape,
-            outcome: ending.outcome,
+            outcome,
             ended_at: now,
             first_datagram_at: self.first_datagram_at,
             handshake_at: self.handshake_at,
@@ -373,6 +413,7 @@ pub struct LinkEnding {
     pub(crate) counts: LinkCounts,
     pub(crate) queue_delay: Option<Percentiles>,
     pub(crate) output: OutputRecord,
+    pub(crate) is_balanced: bool,
 }
 
 impl LinkEnding {
@@ -384,6 +425,7 @@ impl LinkEnding {
             counts: LinkCounts::of(counters),
             queue_delay: Percentiles::of_histogram(&counters.queue_delay),
             output: pipe.output().clone(),
+            is_balanced: counters.is_balanced(),
         }
     }
 
@@ -409,6 +451,7 @@ pub struct Recording {
     pub(crate) transitions: BTreeMap<(&'static str, &'static str), u64>,
     pub(crate) at_minimum: Duration,
     pub(crate) window_at_end: Option<ByteCount>,
+    pub(crate) violation: Option<Violation>,
     pub(crate) escape: Option<Duration>,
     pub(crate) tracks: Tracks,
     pub(crate) sender: SenderCounts,

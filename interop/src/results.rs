@@ -8,6 +8,7 @@ use serde::Serialize;
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
 use crate::expect::Window;
+use crate::oracles::Violation;
 use crate::play::PlayRequest;
 use crate::record::{FlowRecording, Recording, Tracks, bucket_of};
 use crate::scenario::Download;
@@ -76,6 +77,9 @@ pub struct RunResult {
     /// From the end of the last phase to a window of ten datagrams; `None` without a phase that ends, or if it never
     /// came to that.
     pub escape_ns: Option<u64>,
+    /// What must never happen and did, if anything: the first of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violation: Option<Violation>,
     /// What the controller's deliberate fault did, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultCounts>,
@@ -438,6 +442,7 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
         time_at_minimum_ns: nanos(recording.at_minimum),
         window_at_end_bytes: recording.window_at_end.map(ByteCount::as_u64),
         escape_ns: recording.escape.map(nanos),
+        violation: recording.violation,
         fault: recording.sender.fault,
         rtt: Percentiles::of(&mut rtts),
         queue_delay: recording.forward.queue_delay.clone(),

@@ -128,6 +128,7 @@ impl SenderObserver for SenderEar {
     fn on_update(&mut self, _: Timestamp, update: &SenderUpdate) {
         let now = (self.clock)();
         let mut recorder = lock(&self.recorder);
+        recorder.on_update(now, update);
         if let Some(latest) = update.latest_rtt {
             recorder.on_rtt(now, latest);
         }
@@ -135,7 +136,10 @@ impl SenderObserver for SenderEar {
     }
 
     fn on_transition(&mut self, _: Timestamp, transition: &Transition) {
-        lock(&self.recorder).on_transition(transition.from.as_str(), transition.to.as_str());
+        let now = (self.clock)();
+        let mut recorder = lock(&self.recorder);
+        recorder.on_change(now, transition);
+        recorder.on_transition(transition.from.as_str(), transition.to.as_str());
     }
 }
 

@@ -46,7 +46,7 @@ impl Player for VirtualPlayer {
         };
         let forward = world.add_pipe(pipe(&request.scenario.forward, "forward")?);
         let reverse = world.add_pipe(pipe(&request.scenario.reverse, "reverse")?);
-        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario)));
+        let recorder: SharedRecorder = Arc::new(Mutex::new(Recorder::of(request.scenario, false)));
         let timers = world.timers();
         let clock: RunClock = {
             let timers = timers.clone();

@@ -292,12 +292,24 @@ fn the_pipes_carry_out_the_plan() {
 #[test]
 fn the_example_in_the_reference_can_be_played() {
     let reference = include_str!("../scenarios/README.md");
-    let examples: Vec<&str> = reference
+    let mut examples: Vec<&str> = reference
         .split("```toml\n")
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
+    // The second is a link of its own.
+    let impairments = examples.remove(1);
+    let download = "[download]\nsize = \"1 MB\"\n";
+    let about = "name = \"x\"\nabout = \"y\"\nlimit = \"10 s\"\ncontrollers = [\"cubic\"]\n";
+    let impaired = scenario(&format!("{about}{impairments}{download}"));
+    let streams = netsim::RandomStreams::new(7);
+    for (direction, plan) in [
+        ("forward", &impaired.forward),
+        ("reverse", &impaired.reverse),
+    ] {
+        plan.pipe::<()>(&streams, direction).expect("a pipe");
+    }
     // The first has a rtt and a delay to show both; only one of them is allowed at a time. The
     // bands of the second need a longer run and two sizes.
     let text = examples.join("\n");

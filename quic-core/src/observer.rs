@@ -19,6 +19,31 @@ pub struct SenderUpdate {
     pub latest_rtt: Option<Duration>,
     /// The pacing rate.
     pub pacing_rate: Rate,
+    /// Packets declared lost since the connection began.
+    pub packets_lost: u64,
+    /// Congestion Experienced marks reported since then.
+    pub ce_count: u64,
+    /// Probe timeouts since then (RFC 9002 section 6.2).
+    pub pto_count: u64,
+    /// Datagrams that left while the gate was closed, so that an acknowledgement could go with them.
+    pub ack_exemptions: u64,
+}
+
+impl Default for SenderUpdate {
+    /// A sender of which nothing is known: no window, nothing in flight, no pacing.
+    fn default() -> Self {
+        Self {
+            window: ByteCount::ZERO,
+            minimum_window: ByteCount::ZERO,
+            in_flight: ByteCount::ZERO,
+            latest_rtt: None,
+            pacing_rate: Rate::INFINITE,
+            packets_lost: 0,
+            ce_count: 0,
+            pto_count: 0,
+            ack_exemptions: 0,
+        }
+    }
 }
 
 /// Hears what the sending side of one connection does, in order.

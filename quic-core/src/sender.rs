@@ -39,6 +39,8 @@ pub struct SenderStats {
     pub packets_lost: u64,
     /// Their bytes.
     pub bytes_lost: ByteCount,
+    /// Congestion Experienced marks that the peer reported.
+    pub ce_count: u64,
     /// Packets declared lost and acknowledged after all.
     pub spurious_losses: u64,
     /// Stream bytes that left more than once.
@@ -530,6 +532,7 @@ impl Sender {
             is_round_start,
             round_count: self.round.count(),
         };
+        self.stats.ce_count += event.ce_count;
         self.controller.on_feedback(now, &event);
     }
 
@@ -562,6 +565,10 @@ impl Sender {
                 in_flight: self.ledger.in_flight(),
                 latest_rtt,
                 pacing_rate: self.pacing_rate(),
+                packets_lost: self.stats.packets_lost,
+                ce_count: self.stats.ce_count,
+                pto_count: self.stats.pto_count,
+                ack_exemptions: self.stats.ack_exemptions,
             };
             if let Some(observer) = &mut self.observer {
                 observer.on_update(now, &update);

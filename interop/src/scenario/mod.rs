@@ -115,6 +115,28 @@ impl Scenario {
         self.forward.delay + self.reverse.delay
     }
 
+    /// The shortest round-trip time that the idle link ever has; zero where the delay is made anew from each seed.
+    #[must_use]
+    pub fn shortest_rtt(&self) -> Duration {
+        let shortest = |plan: &DirectionPlan| {
+            let delays = plan.changes.iter().filter_map(|(_, change)| match change {
+                netsim::Change::Delay(delay) => Some(*delay),
+                _ => None,
+            });
+            match plan.slots_from {
+                Some(SlotSource::Leo(..)) => Duration::ZERO,
+                _ => delays.fold(plan.delay, Duration::min),
+            }
+        };
+        shortest(&self.forward) + shortest(&self.reverse)
+    }
+
+    /// Whether the tested sender takes what it can get.
+    #[must_use]
+    pub fn is_greedy(&self) -> bool {
+        self.has_download || self.flows.first().is_some_and(|flow| flow.app == App::Bulk)
+    }
+
     /// When the client starts in the run with this seed.
     ///
     /// scenarios.md 2.1: an offset between zero and one round trip is drawn from the seed, in steps
