@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use cc::{State, Transition};
+use cc::{State, Transition, Trigger};
 use quic_core::SenderUpdate;
 use serde::Serialize;
 use units::{ByteCount, Timestamp};
@@ -102,6 +102,10 @@ impl Oracles {
 
     /// The controller's state changed; what brought it is seen with the next update.
     pub(crate) fn on_transition(&mut self, now: Timestamp, transition: &Transition) {
+        // A cut that is taken back did not happen.
+        if transition.trigger == Trigger::SpuriousLoss {
+            self.cut_at = None;
+        }
         if transition.to != State::Recovery {
             return;
         }
@@ -225,7 +229,6 @@ impl Oracles {
 
 #[cfg(test)]
 mod tests {
-    use cc::Trigger;
     use units::Rate;
 
     use super::*;
@@ -302,10 +305,18 @@ mod tests {
 
     #[test]
     fn two_cuts_take_a_round_trip() {
-        let cuts = |apart: u64| {
+        let undo = Transition {
+            from: State::Recovery,
+            to: State::CongestionAvoidance,
+            trigger: Trigger::SpuriousLoss,
+        };
+        let cuts = |apart: u64, is_undone: bool| {
             let mut oracles = Oracles::new(RTT, true);
             oracles.on_update(ms(0), &update());
             for (at, lost) in [(20, 1), (20 + apart, 2)] {
+                if lost == 2 && is_undone {
+                    oracles.on_transition(ms(at), &undo);
+                }
                 oracles.on_transition(ms(at), &recovery());
                 let mut update = update();
                 update.packets_lost = lost;
@@ -313,8 +324,9 @@ mod tests {
             }
             first(oracles)
         };
-        assert_eq!(cuts(9), Some("O9"));
-        assert_eq!(cuts(10), None);
+        assert_eq!(cuts(9, false), Some("O9"));
+        assert_eq!(cuts(10, false), None);
+        assert_eq!(cuts(9, true), None, "the first was taken back");
     }
 
     #[test]
