@@ -264,9 +264,13 @@ impl Change {
                 pipe: pipe.to_owned(),
             }),
             other => {
-                let mut config = PipeConfig::default();
+                // RED looks at the limit too, which another change may set before this one: only what it says itself
+                // is checked.
+                let mut config = PipeConfig {
+                    queue: ByteCount::new(1_000_000),
+                    ..PipeConfig::default()
+                };
                 config.set(other);
-                // RED looks at the limit too, which is not known here; its own settings are checked.
                 config.check(pipe)
             }
         }

@@ -45,11 +45,14 @@ pub(super) const KEYS: &[&str] = &[
 
 const AQMS: &str = "\"codel\", \"fq-codel\", \"pie\", \"red\", \"dualpi2\", \"drop-tail\"";
 
-/// The changes that the keys of a table ask for. `mishaps` are those in force, of which each key sets a part.
+/// The changes that the keys of a table ask for. `in_force` is what holds without them: a queue discipline is judged with
+/// the limit of its queue, and each mishap has a key of its own.
 pub(super) fn read<'a>(
     table: &Table<'a>,
-    mut mishaps: Mishaps,
+    in_force: &PipeConfig,
 ) -> Result<Vec<(Change, Value<'a>)>, ScenarioError> {
+    let mut config = in_force.clone();
+    let mut mishaps: Mishaps = config.mishaps;
     let mut changes: Vec<(Change, Value<'a>)> = Vec::new();
     for key in KEYS {
         let Some(value) = table.find(key) else {
@@ -102,7 +105,8 @@ pub(super) fn read<'a>(
                 Change::Mishaps(mishaps)
             }
         };
-        refuse_unfit(&value, change)?;
+        config = config.with(change);
+        refuse_unfit(&value, &config)?;
         // One change of the mishaps holds all of them.
         if matches!(change, Change::Mishaps(_)) {
             changes.retain(|(known, _)| !matches!(known, Change::Mishaps(_)));
@@ -113,15 +117,12 @@ pub(super) fn read<'a>(
 }
 
 /// What the stage itself says of its settings.
-fn refuse_unfit(value: &Value<'_>, change: Change) -> Result<(), ScenarioError> {
-    PipeConfig::default()
-        .with(change)
-        .check("link")
-        .map_err(|error| {
-            let text = error.to_string();
-            let reason = text.strip_prefix("pipe \"link\": ").unwrap_or(&text);
-            value.error(Problem::Unit(reason.to_owned()))
-        })
+fn refuse_unfit(value: &Value<'_>, config: &PipeConfig) -> Result<(), ScenarioError> {
+    config.check("link").map_err(|error| {
+        let text = error.to_string();
+        let reason = text.strip_prefix("pipe \"link\": ").unwrap_or(&text);
+        value.error(Problem::Unit(reason.to_owned()))
+    })
 }
 
 fn unless<T>(

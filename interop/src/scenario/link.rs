@@ -198,7 +198,7 @@ impl<'a> Common<'_, 'a> {
         };
         // What holds for both directions first, then what this one has of its own.
         for table in [Some(self.link), own].into_iter().flatten() {
-            for (change, _) in impairments::read(table, config.mishaps)? {
+            for (change, _) in impairments::read(table, &config)? {
                 config = config.with(change);
             }
         }

@@ -372,7 +372,7 @@ fn settings_of<'a>(
         }
         changes.push((Change::DropNext(value.integer(DROPS)?), value));
     }
-    changes.extend(impairments::read(settings, plan.mishaps)?);
+    changes.extend(impairments::read(settings, plan)?);
     Ok(changes)
 }
 

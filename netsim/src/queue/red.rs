@@ -56,11 +56,12 @@ impl RedConfig {
     /// What is wrong and what is allowed, in one line.
     pub fn check(&self, limit: QueueLimits) -> Result<(), &'static str> {
         let thresholds = self.thresholds(limit);
+        let is_relative = self.min.is_none() || self.max.is_none();
         if self.weight == Fraction::ZERO {
             Err("the RED weight is zero, above 0 %")
         } else if self.typical_packet == ByteCount::ZERO {
             Err("the typical packet of RED is empty, at least 1 B")
-        } else if thresholds.max > LONGEST {
+        } else if thresholds.max > LONGEST || (is_relative && self.room(limit) > LONGEST) {
             Err("RED needs a limit or thresholds, at most 1 TB")
         } else if thresholds.min >= thresholds.max {
             Err("the RED min is not below the max")
@@ -69,9 +70,13 @@ impl RedConfig {
         }
     }
 
+    fn room(&self, limit: QueueLimits) -> ByteCount {
+        limit.bytes.min(self.typical_packet * limit.packets)
+    }
+
     fn thresholds(&self, limit: QueueLimits) -> Thresholds {
-        let by_packets = self.typical_packet * limit.packets;
-        let limit = limit.bytes.min(by_packets);
+        // A change may lift the limit.
+        let limit = self.room(limit).min(LONGEST);
         Thresholds {
             min: self.min.unwrap_or(limit.scale(1, 6)),
             max: self.max.unwrap_or(limit.scale(1, 2)),
