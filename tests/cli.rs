@@ -83,7 +83,7 @@ fn an_unknown_scenario_is_answered_with_the_nearest_and_all() {
             &[command, "min-cwnd-trp"],
             &[
                 "no scenario \"min-cwnd-trp\", did you mean \"min-cwnd-trap\"?",
-                "there are min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step",
+                "there are min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step, clean-100m-40ms, bufferbloat-50m-30ms, ge-burst-1pct, policer-10m-24k, mvno-policer, mvno-lossy, mvno-lossy-proxy, loss-phase-mid, blackout-2s, rate-up-x10, aqm-codel-20ms, aqm-codel-100ms, intra-fair, two-way, rtt-step-up, wifi-jitter-walk, late-joiner, ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms",
             ],
         );
     }

@@ -70,9 +70,12 @@ fn built_in_bands_are_those_of_the_specification() {
                     format!(" [{}, {}]", window.from, window.until)
                 });
                 format!(
-                    "{} {} {:?}{}{window}: {} {:?}",
+                    "{} {}{} {:?}{}{window}: {} {:?}",
                     scenario.name,
                     band.metric.key(),
+                    band.flow
+                        .as_ref()
+                        .map_or(String::new(), |flow| format!(" of {flow}")),
                     band.statistic,
                     band.case
                         .as_ref()
@@ -106,7 +109,48 @@ rate-step delivery Every [19.000000000 s, 20.000000000 s]: at most 25.1 Mbit/s [
 rate-step pto_count Every: at most 0 []
 rate-step lost_vs_dropped Every: at most 2 % []
 rate-step goodput Median [31.000000000 s, 35.000000000 s]: at least 90 Mbit/s ["newreno", "cubic"]
-rate-step goodput Median [35.000000000 s, 45.000000000 s]: at least 80 Mbit/s ["newreno", "cubic"]"#;
+rate-step goodput Median [35.000000000 s, 45.000000000 s]: at least 80 Mbit/s ["newreno", "cubic"]
+clean-100m-40ms utilisation Median [5.000000000 s, 30.000000000 s]: at least 98 % ["newreno", "cubic"]
+clean-100m-40ms cuts Median: at most 4 ["newreno"]
+clean-100m-40ms goodput Median [5.000000000 s, 30.000000000 s]: at least 93.5 Mbit/s ["cubic"]
+clean-100m-40ms cuts Median: 3 to 6 ["cubic"]
+clean-100m-40ms pto_count Every: at most 0 ["cubic"]
+bufferbloat-50m-30ms rtt_p50 Median [30.000000000 s, 60.000000000 s]: at most 1.5 s ["newreno"]
+bufferbloat-50m-30ms rtt_p50 Median [30.000000000 s, 60.000000000 s]: 950 ms to 1.53 s ["cubic"]
+ge-burst-1pct goodput Median [5.000000000 s, 120.000000000 s]: 4.24 Mbit/s to 6.89 Mbit/s ["newreno"]
+ge-burst-1pct goodput Median [5.000000000 s, 120.000000000 s]: 5.1 Mbit/s to 8.29 Mbit/s ["cubic"]
+policer-10m-24k completion Median: at most 11 s ["newreno", "cubic"]
+mvno-policer completion Median: 10.5 s to 15 s ["newreno", "cubic"]
+mvno-policer completion Median: at least 60 s ["newreno-pacing", "cubic-pacing"]
+mvno-lossy completion Median: 94 s to 115 s ["newreno"]
+mvno-lossy completion Median: 78 s to 95 s ["cubic"]
+mvno-lossy-proxy completion Median: 95 s to 113 s ["cubic"]
+loss-phase-mid reach Median [12.000000000 s, 40.000000000 s]: 5.5 s to 7.5 s ["newreno"]
+loss-phase-mid reach Median [12.000000000 s, 40.000000000 s]: 5 s to 7.5 s ["cubic"]
+blackout-2s goodput Every [12.000000000 s, 14.100000000 s]: at least 5 kbit/s ["newreno", "cubic"]
+blackout-2s reach Median [12.000000000 s, 30.000000000 s]: at most 3 s ["newreno", "cubic"]
+rate-up-x10 reach Median [10.000000000 s, 60.000000000 s]: 9 s to 13 s ["newreno"]
+rate-up-x10 reach Median [10.000000000 s, 60.000000000 s]: 8 s to 13.5 s ["cubic"]
+aqm-codel-20ms utilisation Median [5.000000000 s, 60.000000000 s]: at least 88 % ["newreno"]
+aqm-codel-20ms utilisation Median [5.000000000 s, 60.000000000 s]: at least 95 % ["cubic"]
+aqm-codel-20ms queue_delay_p95 Median: at most 15 ms ["cubic"]
+aqm-codel-100ms utilisation Median [5.000000000 s, 60.000000000 s]: at least 75 % ["newreno"]
+aqm-codel-100ms utilisation Median [5.000000000 s, 60.000000000 s]: at least 88 % ["cubic"]
+aqm-codel-100ms queue_delay_p95 Median: at most 15 ms ["cubic"]
+intra-fair jain Median [60.000000000 s, 120.000000000 s]: at least 95 % ["newreno"]
+intra-fair jain Median [60.000000000 s, 120.000000000 s]: at least 88 % ["cubic"]
+two-way goodput Median [5.000000000 s, 60.000000000 s]: at least 28.63 Mbit/s ["newreno", "cubic"]
+two-way goodput of back Median [5.000000000 s, 60.000000000 s]: at least 28.63 Mbit/s ["newreno", "cubic"]
+rtt-step-up utilisation Median [30.000000000 s, 50.000000000 s]: at least 90 % ["newreno", "cubic"]
+rtt-step-up lost_vs_dropped Every: at most 2 % ["newreno", "cubic"]
+wifi-jitter-walk utilisation Median [5.000000000 s, 60.000000000 s]: at least 90 % ["newreno", "cubic"]
+late-joiner reach of late Median [60.000000000 s, 85.000000000 s]: at most 15 s ["newreno", "cubic"]
+late-joiner share of late Median [75.000000000 s, 80.000000000 s]: at least 35 % ["newreno", "cubic"]
+ack-loss-10pct utilisation Median [5.000000000 s, 30.000000000 s]: at least 95 % ["newreno", "cubic"]
+ack-loss-50pct utilisation Median [5.000000000 s, 30.000000000 s]: at least 95 % ["newreno", "cubic"]
+ack-thin-10 utilisation Median [5.000000000 s, 30.000000000 s]: at least 95 % ["newreno", "cubic"]
+ack-thin-32 utilisation Median [5.000000000 s, 30.000000000 s]: at least 95 % ["newreno", "cubic"]
+ack-slots-20ms utilisation Median [5.000000000 s, 30.000000000 s]: at least 90 % ["newreno", "cubic"]"#;
     assert_eq!(bands.join("\n"), expected);
 }
 

@@ -118,7 +118,7 @@ impl Draft {
 
 fn one_of<'a>(random: &mut RandomStream, words: &[&'a str]) -> &'a str {
     let index = random.below(words.len() as u64);
-    words[index as usize]
+    words[usize::try_from(index).expect("an index")]
 }
 
 /// Each of them once in a while.

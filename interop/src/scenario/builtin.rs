@@ -35,6 +35,91 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../scenarios/rand-loss-1pct.toml"),
     ),
     ("rate-step", include_str!("../../scenarios/rate-step.toml")),
+    (
+        "clean-100m-40ms",
+        include_str!("../../scenarios/clean-100m-40ms.toml"),
+    ),
+    (
+        "bufferbloat-50m-30ms",
+        include_str!("../../scenarios/bufferbloat-50m-30ms.toml"),
+    ),
+    (
+        "ge-burst-1pct",
+        include_str!("../../scenarios/ge-burst-1pct.toml"),
+    ),
+    (
+        "policer-10m-24k",
+        include_str!("../../scenarios/policer-10m-24k.toml"),
+    ),
+    (
+        "mvno-policer",
+        include_str!("../../scenarios/mvno-policer.toml"),
+    ),
+    (
+        "mvno-lossy",
+        include_str!("../../scenarios/mvno-lossy.toml"),
+    ),
+    (
+        "mvno-lossy-proxy",
+        include_str!("../../scenarios/mvno-lossy-proxy.toml"),
+    ),
+    (
+        "loss-phase-mid",
+        include_str!("../../scenarios/loss-phase-mid.toml"),
+    ),
+    (
+        "blackout-2s",
+        include_str!("../../scenarios/blackout-2s.toml"),
+    ),
+    (
+        "rate-up-x10",
+        include_str!("../../scenarios/rate-up-x10.toml"),
+    ),
+    (
+        "aqm-codel-20ms",
+        include_str!("../../scenarios/aqm-codel-20ms.toml"),
+    ),
+    (
+        "aqm-codel-100ms",
+        include_str!("../../scenarios/aqm-codel-100ms.toml"),
+    ),
+    (
+        "intra-fair",
+        include_str!("../../scenarios/intra-fair.toml"),
+    ),
+    ("two-way", include_str!("../../scenarios/two-way.toml")),
+    (
+        "rtt-step-up",
+        include_str!("../../scenarios/rtt-step-up.toml"),
+    ),
+    (
+        "wifi-jitter-walk",
+        include_str!("../../scenarios/wifi-jitter-walk.toml"),
+    ),
+    (
+        "late-joiner",
+        include_str!("../../scenarios/late-joiner.toml"),
+    ),
+    (
+        "ack-loss-10pct",
+        include_str!("../../scenarios/ack-loss-10pct.toml"),
+    ),
+    (
+        "ack-loss-50pct",
+        include_str!("../../scenarios/ack-loss-50pct.toml"),
+    ),
+    (
+        "ack-thin-10",
+        include_str!("../../scenarios/ack-thin-10.toml"),
+    ),
+    (
+        "ack-thin-32",
+        include_str!("../../scenarios/ack-thin-32.toml"),
+    ),
+    (
+        "ack-slots-20ms",
+        include_str!("../../scenarios/ack-slots-20ms.toml"),
+    ),
 ];
 
 /// Why no scenario was found under a name or path.
@@ -186,7 +271,12 @@ mod tests {
             message,
             "no scenario \"min-cwdn-trap\", did you mean \"min-cwnd-trap\"?; there are \
              min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, \
-             fct-ladder, rand-loss-1pct, rate-step, or give the path of a .toml file"
+             fct-ladder, rand-loss-1pct, rate-step, clean-100m-40ms, bufferbloat-50m-30ms, \
+             ge-burst-1pct, policer-10m-24k, mvno-policer, mvno-lossy, mvno-lossy-proxy, \
+             loss-phase-mid, blackout-2s, rate-up-x10, aqm-codel-20ms, aqm-codel-100ms, \
+             intra-fair, two-way, rtt-step-up, wifi-jitter-walk, late-joiner, \
+             ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms, or \
+             give the path of a .toml file"
         );
         let message = find("fct").unwrap_err().to_string();
         assert!(

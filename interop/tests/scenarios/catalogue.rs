@@ -3,7 +3,8 @@
 use interop::expect::{Judgement, Metric, Statistic};
 use interop::scenario::{BUILT_IN, Scenario};
 
-use crate::bench::{assert_all_met, built_in, play, virtual_player};
+use crate::bench::{assert_all_met, built_in, is_slow, play, virtual_player};
+use crate::slow::catalogue;
 
 /// Enough to see a broken controller; the slow tests play all seeds.
 const SEEDS: u64 = 3;
@@ -17,6 +18,19 @@ fn meets_its_own_bands(name: &str) {
         scenario.cases.len() * scenario.controllers.len()
     );
     assert_all_met(&scenario, &groups);
+}
+
+/// The same with all seeds for what takes too long otherwise; only with the slow tests, which have played it already.
+#[track_caller]
+fn meets_its_own_bands_if_slow(test: &str, name: &str) {
+    if !is_slow(test) {
+        return;
+    }
+    let mut played = catalogue().iter();
+    let played = played
+        .find(|played| played.scenario.name == name)
+        .expect("a built-in scenario");
+    assert_all_met(&played.scenario, &played.groups);
 }
 
 #[test]
@@ -55,6 +69,119 @@ fn rate_step_meets_its_bands() {
 }
 
 #[test]
+fn clean_100m_40ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("clean_100m_40ms_meets_its_bands", "clean-100m-40ms");
+}
+
+#[test]
+fn bufferbloat_50m_30ms_meets_its_bands() {
+    meets_its_own_bands_if_slow(
+        "bufferbloat_50m_30ms_meets_its_bands",
+        "bufferbloat-50m-30ms",
+    );
+}
+
+#[test]
+fn ge_burst_1pct_meets_its_bands() {
+    meets_its_own_bands("ge-burst-1pct");
+}
+
+#[test]
+fn policer_10m_24k_meets_its_bands() {
+    meets_its_own_bands("policer-10m-24k");
+}
+
+#[test]
+fn mvno_policer_meets_its_bands() {
+    meets_its_own_bands("mvno-policer");
+}
+
+#[test]
+fn mvno_lossy_meets_its_bands() {
+    meets_its_own_bands("mvno-lossy");
+}
+
+#[test]
+fn mvno_lossy_proxy_meets_its_bands() {
+    meets_its_own_bands("mvno-lossy-proxy");
+}
+
+#[test]
+fn loss_phase_mid_meets_its_bands() {
+    meets_its_own_bands("loss-phase-mid");
+}
+
+#[test]
+fn blackout_2s_meets_its_bands() {
+    meets_its_own_bands("blackout-2s");
+}
+
+#[test]
+fn rate_up_x10_meets_its_bands() {
+    meets_its_own_bands_if_slow("rate_up_x10_meets_its_bands", "rate-up-x10");
+}
+
+#[test]
+fn aqm_codel_20ms_meets_its_bands() {
+    meets_its_own_bands("aqm-codel-20ms");
+}
+
+#[test]
+fn aqm_codel_100ms_meets_its_bands() {
+    meets_its_own_bands("aqm-codel-100ms");
+}
+
+#[test]
+fn intra_fair_meets_its_bands() {
+    meets_its_own_bands_if_slow("intra_fair_meets_its_bands", "intra-fair");
+}
+
+#[test]
+fn two_way_meets_its_bands() {
+    meets_its_own_bands_if_slow("two_way_meets_its_bands", "two-way");
+}
+
+#[test]
+fn rtt_step_up_meets_its_bands() {
+    meets_its_own_bands("rtt-step-up");
+}
+
+#[test]
+fn wifi_jitter_walk_meets_its_bands() {
+    meets_its_own_bands("wifi-jitter-walk");
+}
+
+#[test]
+fn late_joiner_meets_its_bands() {
+    meets_its_own_bands_if_slow("late_joiner_meets_its_bands", "late-joiner");
+}
+
+#[test]
+fn ack_loss_10pct_meets_its_bands() {
+    meets_its_own_bands("ack-loss-10pct");
+}
+
+#[test]
+fn ack_loss_50pct_meets_its_bands() {
+    meets_its_own_bands("ack-loss-50pct");
+}
+
+#[test]
+fn ack_thin_10_meets_its_bands() {
+    meets_its_own_bands("ack-thin-10");
+}
+
+#[test]
+fn ack_thin_32_meets_its_bands() {
+    meets_its_own_bands("ack-thin-32");
+}
+
+#[test]
+fn ack_slots_20ms_meets_its_bands() {
+    meets_its_own_bands("ack-slots-20ms");
+}
+
+#[test]
 fn every_built_in_scenario_is_played_here() {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let played = [
@@ -65,6 +192,28 @@ fn every_built_in_scenario_is_played_here() {
         "fct-ladder",
         "rand-loss-1pct",
         "rate-step",
+        "clean-100m-40ms",
+        "bufferbloat-50m-30ms",
+        "ge-burst-1pct",
+        "policer-10m-24k",
+        "mvno-policer",
+        "mvno-lossy",
+        "mvno-lossy-proxy",
+        "loss-phase-mid",
+        "blackout-2s",
+        "rate-up-x10",
+        "aqm-codel-20ms",
+        "aqm-codel-100ms",
+        "intra-fair",
+        "two-way",
+        "rtt-step-up",
+        "wifi-jitter-walk",
+        "late-joiner",
+        "ack-loss-10pct",
+        "ack-loss-50pct",
+        "ack-thin-10",
+        "ack-thin-32",
+        "ack-slots-20ms",
     ];
     assert_eq!(names, played);
 }

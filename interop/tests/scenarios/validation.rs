@@ -154,6 +154,9 @@ fn measure_in_words(verdict: &Verdict, has_cases: bool) -> String {
     if has_cases {
         write!(words, " of {}", verdict.case).expect("memory");
     }
+    if let Some(flow) = &band.flow {
+        write!(words, " of flow {flow}").expect("memory");
+    }
     if let Some(window) = band.window {
         let seconds = |at: units::Timestamp| at.as_nanos() / 1_000_000_000;
         let (from, until) = (seconds(window.from), seconds(window.until));
