@@ -221,7 +221,10 @@ struct Outlet {
 }
 
 impl Outlet {
-    fn send(&mut self, due_at: Timestamp, packet: Packet<Vec<u8>>, side: &Side) {
+    fn send(&mut self, due_at: Timestamp, mut packet: Packet<Vec<u8>>, side: &Side) {
+        if packet.is_corrupt {
+            netsim::damage(&mut packet.payload);
+        }
         if !side.send(&packet.payload) {
             self.unsent_packets += 1;
         }

@@ -203,6 +203,31 @@ fn losses_have_their_share_and_every_datagram_is_accounted_for() {
 }
 
 #[test]
+fn what_the_link_damages_arrives_damaged() {
+    let echo = Echo::start();
+    let relay = start(
+        echo.address,
+        "rate = \"1 Gbit/s\"\nrtt = \"2 ms\"\nqueue = \"10 MB\"\nforward = { corrupt = \"50 %\" }",
+    );
+    let client = client_of(&relay);
+    let mut buffer = [0; 2048];
+    let mut damaged = 0;
+    for _ in 0..100 {
+        client.send(&[7; 100]).expect("sent");
+        let length = client.recv(&mut buffer).expect("echoed");
+        assert_eq!(buffer[..99], [7; 99]);
+        assert_eq!(length, 100);
+        damaged += u64::from(buffer[99] != 7);
+    }
+    let report = relay.stop().expect("no error");
+    assert_nothing_vanished(&report);
+    echo.stop();
+    assert_eq!(report.forward.counts().corrupt_packets, damaged);
+    // The draws are seeded: 4 sigma are 20.
+    assert!((30..=70).contains(&damaged), "{damaged}");
+}
+
+#[test]
 fn the_rate_holds_and_the_queue_drops_what_is_too_much() {
     let echo = Echo::start();
     let relay = start(

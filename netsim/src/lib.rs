@@ -102,7 +102,7 @@ pub use gilbert_elliott::BurstLoss;
 pub use histogram::DelayHistogram;
 pub use jitter::Jitter;
 pub use leo::{Leo, LeoPath};
-pub use mishap::Mishaps;
+pub use mishap::{Mishaps, damage};
 pub use output::{OutputRecord, Usage};
 pub use packet::{Ecn, FlowId, Packet};
 pub use pipe::Pipe;

@@ -6,6 +6,14 @@ use units::{Fraction, format_duration};
 
 use crate::random::{Luck, RandomStream};
 
+/// What arrives of a packet that [is corrupt](crate::Packet::is_corrupt): one bit of its last byte is another. QUIC's packet
+/// protection covers it (RFC 9001 section 5.3); for UDP the damage is one that its checksum missed.
+pub fn damage(payload: &mut [u8]) {
+    if let Some(last) = payload.last_mut() {
+        *last ^= 1;
+    }
+}
+
 /// Shares of packets that are held back, doubled and damaged, each independently of the others and
 /// of all other packets. The default is none.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

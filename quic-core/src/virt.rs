@@ -116,13 +116,6 @@ fn codepoint_of(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
-/// Flips a bit that every packet protection covers: of the last byte, which belongs to the tag.
-fn damage(data: &mut BytesMut) {
-    if let Some(last) = data.last_mut() {
-        *last ^= 1;
-    }
-}
-
 struct Node {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -389,7 +382,7 @@ impl World {
         }
         let mut datagram = packet.payload;
         if packet.is_corrupt {
-            damage(&mut datagram.data);
+            netsim::damage(&mut datagram.data);
         }
         self.nodes[datagram.to.0].shared.lock().handle_datagram(
             now,
