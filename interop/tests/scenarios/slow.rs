@@ -8,7 +8,8 @@ use interop::runner::Group;
 use interop::scenario::{Scenario, built_ins};
 
 use crate::bench::{
-    amount_in_words, assert_all_met, built_in, is_slow, play_in_full, play_real, say,
+    amount_in_words, assert_all_met, built_in, is_slow, play, play_in_full, play_real, say,
+    virtual_player,
 };
 
 /// A scenario with what its runs showed.
@@ -82,6 +83,34 @@ fn every_scenario_meets_its_bands_with_all_its_seeds() {
             assert_eq!(group.runs.len() as u64, played.scenario.seeds);
         }
         assert_all_met(&played.scenario, &played.groups);
+    }
+}
+
+/// Byte for byte, beside other runs on other cores or alone; and another seed is another run.
+#[test]
+fn every_scenario_repeats_its_runs_from_their_seeds() {
+    if !is_slow("every_scenario_repeats_its_runs_from_their_seeds") {
+        return;
+    }
+    for played in catalogue() {
+        let scenario = &played.scenario;
+        let first = &scenario.controllers[..1];
+        let again = play(scenario, first, 1, virtual_player());
+        for again in again {
+            let mut groups = played.groups.iter();
+            let before = groups
+                .find(|group| group.controller == first[0] && group.case == again.case)
+                .expect("played before");
+            let json = |run: &RunResult| serde_json::to_string(run).expect("JSON");
+            let name = &scenario.name;
+            assert_eq!(json(&again.runs[0]), json(&before.runs[0]), "{name}");
+            let digest = |run: &RunResult| run.forward.trace_digest.clone();
+            assert_ne!(
+                digest(&before.runs[0]),
+                digest(&before.runs[1]),
+                "{name}: two seeds, one run"
+            );
+        }
     }
 }
 
