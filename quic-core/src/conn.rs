@@ -29,6 +29,7 @@ use crate::{
     clock::Clock,
     error::ConnectionError,
     log::ConnLog,
+    receive::Receive,
     sender::{Gate, SendContext, Sender, SenderStats},
     streams::{Streams, varint},
     tap::{Collect, Collected, Space, TapEvent, WINDOW_CLOSED, WINDOW_OPEN, collect},
@@ -81,6 +82,7 @@ pub(crate) struct Conn {
     quic: Connection,
     sender: Sender,
     pub(crate) streams: Streams,
+    pub(crate) receive: Receive,
     log: Option<ConnLog>,
     collected: Collected,
     clock: Clock,
@@ -170,6 +172,7 @@ pub(crate) struct NewConn {
     pub(crate) handle: ConnectionHandle,
     pub(crate) quic: Connection,
     pub(crate) sender: Sender,
+    pub(crate) receive: Receive,
     pub(crate) clock: Clock,
     pub(crate) log: Option<ConnLog>,
 }
@@ -181,6 +184,7 @@ impl Conn {
             quic: parts.quic,
             sender: parts.sender,
             streams: Streams::default(),
+            receive: parts.receive,
             log: parts.log,
             collected: Collected::default(),
             clock: parts.clock,
@@ -282,7 +286,9 @@ impl Conn {
                 }
                 Event::Stream(StreamEvent::Opened { dir }) => self.streams.on_opened(dir),
                 Event::Stream(StreamEvent::Available { dir }) => self.streams.on_available(dir),
-                Event::Stream(StreamEvent::Readable { id }) => self.streams.on_readable(id),
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    self.receive.on_readable(id, &mut self.quic);
+                }
                 Event::Stream(StreamEvent::Writable { id }) => self.streams.on_writable(id),
                 Event::Stream(StreamEvent::Finished { id }) => self.streams.on_finished(id),
                 Event::Stream(StreamEvent::Stopped { id, error_code }) => {
@@ -304,6 +310,7 @@ impl Conn {
             log.closed(now, &error);
         }
         self.streams.on_closed(&error);
+        self.receive.on_closed();
         self.error = Some(error);
         self.wake_state_waiters();
     }
@@ -478,12 +485,19 @@ impl Conn {
         (&mut self.quic, &mut self.streams)
     }
 
+    pub(crate) fn quic_and_receive(&mut self) -> (&mut Connection, &mut Receive) {
+        (&mut self.quic, &mut self.receive)
+    }
+
     pub(crate) fn open(&mut self, dir: Dir, waker: &Waker) -> Option<quinn_proto::StreamId> {
         let Some(id) = self.quic.streams().open(dir) else {
             self.streams.await_open(dir, waker);
             return None;
         };
         self.streams.add(id);
+        if dir == Dir::Bi {
+            self.receive.add(id);
+        }
         Some(id)
     }
 
@@ -495,6 +509,7 @@ impl Conn {
         if dir == Dir::Bi {
             self.streams.add(id);
         }
+        self.receive.add(id);
         Some(id)
     }
 

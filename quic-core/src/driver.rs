@@ -37,6 +37,7 @@ use crate::{
     error::{ConfigError, ConnectError},
     log::{ConnLog, recovery_parameters},
     parameters::Parameters,
+    receive::Receive,
     sender::Sender,
     tap::{Collect, Collected, WINDOW_CLOSED, collect},
 };
@@ -437,6 +438,10 @@ impl Driver {
                 controller,
                 mtu,
                 self.config.observer.as_ref().and_then(|make| make()),
+            ),
+            receive: Receive::new(
+                self.config.receive_window,
+                self.config.stream_receive_window,
             ),
             clock: self.clock,
             log,

@@ -19,7 +19,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use quinn_proto::{Dir, ReadError as QuinnReadError, ReadableError, StreamId};
+use quinn_proto::{Dir, StreamId};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{
@@ -476,7 +476,10 @@ impl Drop for RecvStream {
             self.stop(self.drop_code);
         } else {
             let id = self.id;
-            self.connection.with(|conn| conn.streams.forget_reader(id));
+            self.connection.with(|conn| {
+                let (quic, receive) = conn.quic_and_receive();
+                receive.forget(id, quic);
+            });
         }
     }
 }
@@ -544,44 +547,17 @@ impl RecvStream {
         let mut driver = self.connection.shared.lock();
         let conn = &mut driver.conns[self.connection.key];
         let lost = conn.error().cloned();
-        let (quic, streams) = conn.quic_and_streams();
-        let mut recv = quic.recv_stream(self.id);
-        let mut must_transmit = false;
-        match recv.read(true) {
-            Ok(mut chunks) => {
-                let mut taken = 0;
-                while taken < READ_AHEAD_BYTES {
-                    match chunks.next(READ_AHEAD_BYTES - taken) {
-                        Ok(Some(chunk)) => {
-                            taken += chunk.bytes.len();
-                            self.chunks.push_back(chunk.bytes);
-                        }
-                        Ok(None) => {
-                            self.end = Some(Ok(()));
-                            break;
-                        }
-                        Err(QuinnReadError::Reset(code)) => {
-                            self.end = Some(Err(ReadError::Reset(code.into_inner())));
-                            break;
-                        }
-                        Err(QuinnReadError::Blocked) => {
-                            if taken == 0 {
-                                match lost {
-                                    Some(error) => self.end = Some(Err(error.into())),
-                                    None => streams.await_readable(self.id, cx.waker()),
-                                }
-                            }
-                            break;
-                        }
-                    }
-                }
-                must_transmit = chunks.finalize().should_transmit();
-            }
-            Err(ReadableError::ClosedStream | ReadableError::IllegalOrderedRead) => {
-                self.end = Some(Err(lost.map_or(ReadError::Closed, ReadError::from)));
-            }
-        }
-        if must_transmit {
+        let (quic, receive) = conn.quic_and_receive();
+        let read = receive.read(
+            self.id,
+            READ_AHEAD_BYTES,
+            &mut self.chunks,
+            cx.waker(),
+            lost,
+            quic,
+        );
+        self.end = read.end;
+        if read.must_transmit {
             driver.touch(self.connection.key);
         }
     }
@@ -593,8 +569,8 @@ impl RecvStream {
         self.chunks.clear();
         self.end = Some(Err(ReadError::Closed));
         self.connection.change(|conn| {
-            let (quic, streams) = conn.quic_and_streams();
-            streams.forget_reader(id);
+            let (quic, receive) = conn.quic_and_receive();
+            receive.forget(id, quic);
             // Fails only if the stream has ended already.
             let _ = quic.recv_stream(id).stop(varint(code));
         });

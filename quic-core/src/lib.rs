@@ -30,6 +30,7 @@ mod log;
 pub mod net;
 mod observer;
 mod parameters;
+mod receive;
 mod sender;
 mod streams;
 mod tap;

@@ -1,4 +1,4 @@
-//! The application's side of the streams of one connection.
+//! The application's side of the streams of one connection: the sending half.
 //!
 //! ```text
 //!   write ──> queue (bounded, here) ──bind──> quinn-proto's stream ──> packets
@@ -25,7 +25,6 @@ use crate::error::{ConnectionError, WriteError};
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     send: BTreeMap<StreamId, SendSide>,
-    readers: BTreeMap<StreamId, Waker>,
     /// Streams with something queued, in turn.
     active: VecDeque<StreamId>,
     /// Bytes queued over all streams.
@@ -174,14 +173,6 @@ impl Streams {
         }
     }
 
-    pub(crate) fn await_readable(&mut self, id: StreamId, waker: &Waker) {
-        self.readers.insert(id, waker.clone());
-    }
-
-    pub(crate) fn forget_reader(&mut self, id: StreamId) {
-        self.readers.remove(&id);
-    }
-
     pub(crate) fn await_accept(&mut self, dir: Dir, waker: &Waker) {
         keep(&mut self.acceptors[dir_index(dir)], waker);
     }
@@ -210,7 +201,7 @@ impl Streams {
     /// Streams of which anything is kept.
     #[cfg(test)]
     pub(crate) fn entry_count(&self) -> usize {
-        self.send.len() + self.readers.len()
+        self.send.len()
     }
 
     /// Hands up to `budget` bytes to quinn-proto, in turn over the active streams; each gets a
@@ -276,12 +267,6 @@ impl Streams {
         length.saturating_sub(fresh)
     }
 
-    pub(crate) fn on_readable(&mut self, id: StreamId) {
-        if let Some(waker) = self.readers.remove(&id) {
-            waker.wake();
-        }
-    }
-
     pub(crate) fn on_writable(&mut self, id: StreamId) {
         if let Some(side) = self.send.get_mut(&id) {
             side.is_blocked = false;
@@ -332,9 +317,6 @@ impl Streams {
         self.unsent = 0;
         self.active.clear();
         self.send.clear();
-        for (_, waker) in std::mem::take(&mut self.readers) {
-            waker.wake();
-        }
         for list in self.acceptors.iter_mut().chain(&mut self.openers) {
             wake_all(list);
         }

@@ -47,7 +47,8 @@ fn connection_counts(net: &Net) -> [usize; 2] {
 fn stream_counts(net: &Net, side: usize) -> (usize, usize) {
     let counts = net.each(side, |conn| {
         let (quic, streams) = conn.quic_and_streams();
-        (streams.entry_count(), quic.streams().send_streams())
+        let known = (streams.entry_count(), quic.streams().send_streams());
+        (known.0 + conn.receive.entry_count(), known.1)
     });
     counts[0]
 }

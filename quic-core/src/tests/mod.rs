@@ -11,6 +11,7 @@ mod lifetimes;
 mod measurements;
 mod network;
 mod raw;
+mod receive;
 
 use std::{
     io::{self, Write},

@@ -39,6 +39,8 @@ pub(super) struct Net {
     pub(super) server: Endpoint,
     wire: EventHeap<Letter>,
     pub(super) faults: Faults,
+    /// Every other one of that many full datagrams of the server is lost.
+    pub(super) holes: u64,
     chance: RandomStream,
     tasks: Vec<(Task, Arc<Flag>)>,
     /// Larger datagrams are dropped.
@@ -98,6 +100,7 @@ impl Net {
             drivers,
             wire: EventHeap::new(),
             faults,
+            holes: 0,
             chance: RandomStreams::new(seed).stream("network"),
             tasks: Vec::new(),
             path_mtu: usize::MAX,
@@ -129,9 +132,14 @@ impl Net {
         driver.conns.iter_mut().map(|(_, conn)| f(conn)).collect()
     }
 
+    /// Whether every task has ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Runs until every task has ended (`true`), or to `limit`.
     pub(super) fn run(&mut self, limit: Timestamp) -> bool {
-        self.run_until(limit, |net| net.tasks.is_empty())
+        self.run_until(limit, Self::is_idle)
     }
 
     /// Runs for `span`, whatever the tasks do.
@@ -221,6 +229,12 @@ impl Net {
         for datagram in self.buffer[..transmit.size].chunks(size) {
             if datagram.len() > self.path_mtu {
                 continue;
+            }
+            if from == SERVER && self.holes > 0 && datagram.len() > 1_000 {
+                self.holes -= 1;
+                if self.holes.is_multiple_of(2) {
+                    continue;
+                }
             }
             for delay in self.faults.fates(&mut self.chance) {
                 let letter = Letter {

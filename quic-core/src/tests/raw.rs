@@ -132,6 +132,23 @@ impl Pair {
         id
     }
 
+    pub(super) fn open(&mut self, from: usize) -> StreamId {
+        let quic = self.sides[from].quic();
+        quic.streams().open(Dir::Uni).expect("a stream")
+    }
+
+    /// Sends `count` pieces of one byte in as many datagrams, of which every other one, the first too,
+    /// is lost.
+    pub(super) fn write_with_holes(&mut self, from: usize, id: StreamId, count: usize) {
+        for number in 0..count {
+            let mut stream = self.sides[from].quic().send_stream(id);
+            assert_eq!(stream.write(&[0x5a]).expect("room"), 1);
+            self.faults.loss = super::percent(if number % 2 == 0 { 100 } else { 0 });
+            assert_eq!(self.transmit(from), Some(1));
+        }
+        self.faults.loss = super::percent(0);
+    }
+
     /// Goes on until `is_done`, or to `limit`.
     pub(super) fn run(&mut self, limit: Timestamp, mut is_done: impl FnMut(&Self) -> bool) {
         loop {
