@@ -10,7 +10,8 @@
 //! ```
 //!
 //! What may leave, in this order:
-//! 1. after a timer: probes, which ignore window and pacing and are charged to both;
+//! 1. after a timer: probes, which ignore window and pacing and are charged to both; before the
+//!    handshake is confirmed one datagram more, of whatever packet number space has something;
 //! 2. gate open: up to a quantum of full datagrams, whatever quinn-proto has, ACKs included;
 //! 3. gate closed: packets that carry only ACKs;
 //! 4. gate closed, an ACK due, and data pending in quinn-proto (a retransmission, or what did not
@@ -93,6 +94,8 @@ pub(crate) struct Conn {
     /// A timer fired: what leaves through the closed gate now is a probe.
     is_probing: bool,
     has_counted_pto: bool,
+    /// The probe timeout may also let a datagram of any packet number space go.
+    is_handshake_probe_due: bool,
     /// Something may be waiting for the gate.
     wants_gate: bool,
     overhead: u64,
@@ -193,6 +196,7 @@ impl Conn {
             received: Received::default(),
             is_probing: false,
             has_counted_pto: false,
+            is_handshake_probe_due: false,
             wants_gate: true,
             // Short header with an 8-byte connection id and a 2-byte number, and the tag; learnt
             // from the first packet.
@@ -240,6 +244,7 @@ impl Conn {
         collect(&mut self.collected, how, || quic.handle_timeout(instant));
         self.is_probing = true;
         self.has_counted_pto = false;
+        self.is_handshake_probe_due = !self.sender.is_confirmed();
         self.digest(now);
     }
 
@@ -278,6 +283,10 @@ impl Conn {
                         log.connection_state(now, qlogs::ConnectionState::HandshakeComplete);
                     }
                     self.wake_state_waiters();
+                    // The peer's limits are known now, and quinn-proto says nothing of them.
+                    for dir in [Dir::Bi, Dir::Uni] {
+                        self.streams.on_available(dir);
+                    }
                 }
                 Event::ConnectionLost { reason } => {
                     let error = ConnectionError::from_quinn(reason, self.local_close_code);
@@ -349,6 +358,16 @@ impl Conn {
             }
             if let Some(transmit) = self.poll_quic(now, WINDOW_CLOSED, 1, buf) {
                 return Some(transmit);
+            }
+            if self.has_counted_pto && self.is_handshake_probe_due {
+                // RFC 9002 section 6.2.4: a probe timeout of one packet number space is an occasion for
+                // the others. quinn-proto probes the space whose timer fired; what was lost in another
+                // waits for a window that may never open, because the peer cannot acknowledge what fills
+                // it before it has that.
+                self.is_handshake_probe_due = false;
+                if let Some(transmit) = self.poll_quic(now, WINDOW_OPEN, 1, buf) {
+                    return Some(transmit);
+                }
             }
             self.is_probing = false;
         }
@@ -433,7 +452,7 @@ impl Conn {
                 _ => {}
             }
         }
-        let is_pto_probe = self.is_probing && elicits && !is_mtu_probe && window == WINDOW_CLOSED;
+        let is_pto_probe = self.is_probing && elicits && !is_mtu_probe;
         if is_pto_probe && !self.has_counted_pto {
             self.has_counted_pto = true;
             self.sender.on_pto(sent_at);

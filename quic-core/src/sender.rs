@@ -97,6 +97,8 @@ pub(crate) struct Sender {
     ce_seen: [u64; 3],
     /// The gate was open and nothing was there to send: pacing restarts from now.
     is_idle: bool,
+    /// The handshake is confirmed.
+    is_confirmed: bool,
     /// A probe for a larger MTU was sent; its loss shows only in quinn-proto's statistics.
     has_mtu_probe: bool,
     observer: Option<Box<dyn SenderObserver>>,
@@ -138,6 +140,7 @@ impl Sender {
             pto_backoff: 0,
             ce_seen: [0; 3],
             is_idle: true,
+            is_confirmed: false,
             has_mtu_probe: false,
             observer,
             stats: SenderStats::default(),
@@ -243,7 +246,7 @@ impl Sender {
                         log.packet_sent(sent_at, sent, tapped, is_mtu_probe, context.is_pto_probe);
                     }
                 }
-                TapEvent::KeysDropped(space) => self.ledger.discard(space),
+                TapEvent::KeysDropped(space) => self.on_keys_dropped(space),
                 _ => {}
             }
         }
@@ -338,7 +341,7 @@ impl Sender {
                 }
                 TapEvent::EcnCe => seen.has_ce = true,
                 TapEvent::MtuChanged(mtu) => self.on_mtu_changed(now, mtu, log.as_deref_mut()),
-                TapEvent::KeysDropped(space) => self.ledger.discard(space),
+                TapEvent::KeysDropped(space) => self.on_keys_dropped(space),
                 TapEvent::PeerParameters(ref bytes) => {
                     self.on_peer_parameters(now, bytes, log.as_deref_mut());
                 }
@@ -465,6 +468,17 @@ impl Sender {
                 );
             }
         }
+    }
+
+    /// RFC 9001 section 4.9.2: the Handshake keys go when the handshake is confirmed.
+    fn on_keys_dropped(&mut self, space: Space) {
+        self.is_confirmed |= space == Space::Handshake;
+        self.ledger.discard(space);
+    }
+
+    /// Whether the handshake is confirmed (RFC 9001 section 4.1.2).
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
     }
 
     /// quinn-proto counted another lost MTU probe.

@@ -7,6 +7,7 @@
 
 mod acknowledgements;
 mod bookkeeping;
+mod handshake;
 mod lifetimes;
 mod measurements;
 mod network;

@@ -39,6 +39,8 @@ pub(super) struct Net {
     pub(super) server: Endpoint,
     wire: EventHeap<Letter>,
     pub(super) faults: Faults,
+    /// What the server sends arrives.
+    pub(super) spares_server: bool,
     /// Every other one of that many full datagrams of the server is lost.
     pub(super) holes: u64,
     chance: RandomStream,
@@ -100,6 +102,7 @@ impl Net {
             drivers,
             wire: EventHeap::new(),
             faults,
+            spares_server: false,
             holes: 0,
             chance: RandomStreams::new(seed).stream("network"),
             tasks: Vec::new(),
@@ -236,7 +239,12 @@ impl Net {
                     continue;
                 }
             }
-            for delay in self.faults.fates(&mut self.chance) {
+            let faults = if self.spares_server && from == SERVER {
+                Faults::NONE
+            } else {
+                self.faults
+            };
+            for delay in faults.fates(&mut self.chance) {
                 let letter = Letter {
                     to: 1 - from,
                     ecn: match transmit.ecn {
