@@ -11,6 +11,7 @@ use h3_client::cli::GetArgs;
 use h3_server::cli::ServeArgs;
 use interop::{
     cli::{ExitStatus, ListArgs, RunArgs},
+    play::PlayError,
     real_player::RealPlayer,
     sweep::SweepArgs,
     virtual_player::VirtualPlayer,
@@ -51,7 +52,7 @@ fn run(args: &RunArgs) -> ExitStatus {
     let played = if args.real {
         RealPlayer::new().map(|player| interop::cli::run(args, &player))
     } else {
-        VirtualPlayer::new().map(|player| interop::cli::run(args, &player))
+        virtual_player(args.no_encryption).map(|player| interop::cli::run(args, &player))
     };
     played.unwrap_or_else(|error| {
         complain(&format!("error: {error}"));
@@ -60,13 +61,20 @@ fn run(args: &RunArgs) -> ExitStatus {
 }
 
 fn sweep(args: &SweepArgs) -> ExitStatus {
-    match VirtualPlayer::new() {
+    match virtual_player(args.no_encryption) {
         Ok(player) => interop::cli::sweep(args, &player),
         Err(error) => {
             complain(&format!("error: {error}"));
             ExitStatus::Error
         }
     }
+}
+
+fn virtual_player(has_no_encryption: bool) -> Result<VirtualPlayer, PlayError> {
+    if has_no_encryption {
+        return Ok(VirtualPlayer::without_encryption());
+    }
+    VirtualPlayer::new()
 }
 
 /// Help and version are printed as they are; a mistake in the command line takes one line.

@@ -62,6 +62,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub real: bool,
 
+    /// Do not encrypt packets, for speed: each has the same size, and every result is the same. Not with --real
+    #[arg(long, conflicts_with = "real")]
+    pub no_encryption: bool,
+
     /// Runs played at once [default: the number of cores; 1 with --real]
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,

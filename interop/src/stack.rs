@@ -71,6 +71,16 @@ impl Identity {
             flow_client: client(crate::flows::ALPN)?,
         })
     }
+
+    /// Nobody's: packets of the same sizes at the same instants, without cryptography. For virtual time only.
+    pub(crate) fn unprotected() -> Self {
+        Self {
+            server: ServerConfig::unprotected(&[ALPN_H3]),
+            client: ClientConfig::unprotected(&[ALPN_H3]),
+            flow_server: ServerConfig::unprotected(&[crate::flows::ALPN]),
+            flow_client: ClientConfig::unprotected(&[crate::flows::ALPN]),
+        }
+    }
 }
 
 /// How the endpoints of a run are set up. `is_server` is the side that sends the download.

@@ -51,6 +51,10 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = crate::cli::parse_seeds, allow_negative_numbers = true)]
     pub seeds: Option<u64>,
 
+    /// Do not encrypt packets, for speed: each has the same size, and every result is the same
+    #[arg(long)]
+    pub no_encryption: bool,
+
     /// Runs played at once [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = crate::cli::parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<std::num::NonZeroUsize>,

@@ -34,6 +34,15 @@ impl VirtualPlayer {
             identity: Identity::new()?,
         })
     }
+
+    /// Plays without cryptography, in a third of the time less: every datagram has the size, the instant and the fate that it
+    /// has with TLS.
+    #[must_use]
+    pub fn without_encryption() -> Self {
+        Self {
+            identity: Identity::unprotected(),
+        }
+    }
 }
 
 impl Player for VirtualPlayer {

@@ -309,3 +309,64 @@ fn the_controller_moves_neither_the_start_nor_the_handshake() {
     assert_eq!(newreno.handshake_ns, cubic.handshake_ns);
     assert_ne!(newreno.forward.trace_digest, cubic.forward.trace_digest);
 }
+
+fn unencrypted() -> &'static VirtualPlayer {
+    static PLAYER: OnceLock<VirtualPlayer> = OnceLock::new();
+    PLAYER.get_or_init(VirtualPlayer::without_encryption)
+}
+
+/// A link on which the last bit of some packets is another, and half of the first ones are lost.
+fn damaging_link(corrupt: &str) -> Scenario {
+    let text = format!(
+        "name = \"damage\"\nabout = \"damaged\"\nlimit = \"60 s\"\nseeds = 1\ncontrollers = [\"cubic\"]\n\
+         [link]\nrate = \"20 Mbit/s\"\nrtt = \"40 ms\"\nqueue = \"1 BDP\"\nduplicate = \"1 %\"\ncorrupt = \"{corrupt}\"\n\
+         [[phase]]\nfrom = \"0 s\"\nuntil = \"300 ms\"\nboth = {{ loss = \"50 %\" }}\n\
+         [download]\nsize = \"2 MB\"\n[expect.cubic]\ncompletion = {{ max = \"60 s\" }}\n"
+    );
+    Scenario::parse("damage.toml", &text).expect("good")
+}
+
+/// The fate of every packet, on both links, is in the digests; the logs of both ends have every frame. The same for clean
+/// links, loss, damage, and keys that are updated.
+#[test]
+fn a_run_without_encryption_is_the_run_with_tls_to_the_byte() {
+    for (scenario, algorithm, seed) in [
+        (built_in("fct-ladder"), Algorithm::NEW_RENO, 3),
+        (built_in("loss-phase-30pct-2s"), Algorithm::CUBIC, 1),
+        (built_in("loss-phase-30pct-2s"), Algorithm::NEW_RENO, 17),
+        (damaging_link("2 %"), Algorithm::CUBIC, 1),
+        (damaging_link("2 %"), Algorithm::CUBIC, 2),
+    ] {
+        let (tls, tls_logs) = logged_run(player(), &scenario, algorithm, seed);
+        let (plain, plain_logs) = logged_run(unencrypted(), &scenario, algorithm, seed);
+        assert_eq!(tls.outcome, Outcome::Completed, "{}", scenario.name);
+        let json = |run: &RunResult| serde_json::to_string(run).expect("JSON");
+        assert_eq!(json(&plain), json(&tls), "{}", scenario.name);
+        assert_same_files(&plain_logs, &tls_logs);
+        let again = run(unencrypted(), &scenario, algorithm, seed, None);
+        assert_eq!(json(&again), json(&plain), "{}", scenario.name);
+    }
+}
+
+/// HTTP/3 would end the connection over a byte that is wrong, and the download's own check would fail it.
+#[test]
+fn a_damaged_packet_is_refused_without_encryption_too() {
+    let clean = run(
+        unencrypted(),
+        &damaging_link("0 %"),
+        Algorithm::CUBIC,
+        1,
+        None,
+    );
+    let damaged = run(
+        unencrypted(),
+        &damaging_link("5 %"),
+        Algorithm::CUBIC,
+        1,
+        None,
+    );
+    assert_eq!(clean.outcome, Outcome::Completed);
+    assert_eq!(damaged.outcome, Outcome::Completed);
+    assert!(damaged.forward.corrupt_packets > 50);
+    assert!(damaged.packets_lost > clean.packets_lost + damaged.forward.corrupt_packets / 2);
+}

@@ -260,4 +260,7 @@ pub enum ConfigError {
     /// The TLS configuration lacks the suite that QUIC's Initial packets need.
     #[error("the TLS configuration offers no TLS_AES_128_GCM_SHA256, which QUIC needs")]
     NoInitialSuite,
+    /// A session without cryptography was to be used on a socket.
+    #[error("sessions without cryptography are for virtual time, never for a socket")]
+    Unprotected,
 }

@@ -37,6 +37,7 @@ mod tap;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+mod unprotected;
 pub mod virt;
 
 pub use config::{ClientConfig, DEFAULT_INITIAL_RTT, EndpointConfig, LogFactory, ServerConfig};

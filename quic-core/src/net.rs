@@ -82,6 +82,11 @@ pub fn bind(
     client: Option<ClientConfig>,
     server: Option<ServerConfig>,
 ) -> Result<Endpoint, BindError> {
+    let is_protected = client.as_ref().is_none_or(|client| client.is_protected)
+        && server.as_ref().is_none_or(|server| server.is_protected);
+    if !is_protected {
+        return Err(BindError::Config(ConfigError::Unprotected));
+    }
     let socket = open(address).map_err(|source| BindError::Socket { address, source })?;
     let host = UdpHost::new(socket, config, client, server).map_err(|error| match error {
         HostError::Config(error) => BindError::Config(error),

@@ -13,6 +13,8 @@ mod measurements;
 mod network;
 mod raw;
 mod receive;
+#[cfg(feature = "net")]
+mod unprotected;
 
 use std::{
     io::{self, Write},
