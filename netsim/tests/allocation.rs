@@ -4,7 +4,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use netsim::{Packet, Pipe, PipeConfig, RandomStreams};
+use netsim::{
+    BurstLoss, CoDelConfig, Discipline, DualPi2Config, Ecn, FlowId, FqCoDelConfig, Jitter,
+    LossPlace, Mishaps, Packet, PieConfig, Pipe, PipeConfig, Policer, RandomStreams, RedConfig,
+    Shaper, Slots, Thinning, Trace,
+};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
 /// The system's allocator, counting what each thread asks for.
@@ -57,41 +61,163 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[test]
-fn a_busy_pipe_allocates_nothing_per_packet() {
-    let config = PipeConfig {
-        rate: Rate::from_mbps(1_000),
+/// What [`a_busy_pipe_allocates_nothing_per_packet`] starts from: a link with a queue of half of its bandwidth-delay product.
+fn link() -> PipeConfig {
+    PipeConfig {
+        rate: Rate::from_mbps(100),
         delay: Duration::from_millis(20),
         queue: ByteCount::kb(250),
-        loss: Fraction::from_percent(1).unwrap(),
         ..PipeConfig::default()
-    };
-    let mut pipe = Pipe::new(config, &RandomStreams::new(1), "forward").unwrap();
-    let mut now = Timestamp::ZERO;
-    let mut load = |pipe: &mut Pipe<[u64; 4]>, until: Timestamp| {
-        // One packet each 10 us is 1.2 times the rate: the queue is full and drops.
-        while now < until {
-            now += Duration::from_micros(10);
-            pipe.advance(now, &mut |_, _| ());
-            pipe.arrive(now, Packet::new(ByteCount::new(1_500), [0; 4]));
-        }
-    };
-    // After 6 s the queues have their size, and the record of the output, one number for 10 ms, has
-    // doubled to room for 10.24 s. What follows is steady.
-    load(&mut pipe, Timestamp::from_secs(6));
-    let (packets, before) = (pipe.counters().offered.packets, allocations());
-    load(&mut pipe, Timestamp::from_secs(9));
-    let (packets, allocated) = (
-        pipe.counters().offered.packets - packets,
-        allocations() - before,
-    );
+    }
+}
 
-    assert_eq!(packets, 300_000);
-    assert!(
-        pipe.counters().dropped_queue.packets > 10_000
-            && pipe.counters().dropped_loss_after.packets > 1_000
-    );
-    assert_eq!(allocated, 0, "allocations for {packets} packets");
+/// Every queue discipline and every stage, by name.
+fn pipes() -> Vec<(&'static str, PipeConfig)> {
+    let percent = |value| Fraction::from_percent(value).unwrap();
+    let ms = Duration::from_millis;
+    let queue = |discipline| PipeConfig {
+        discipline,
+        ..link()
+    };
+    let jitter = |jitter| PipeConfig {
+        jitter: Some(jitter),
+        ..link()
+    };
+    let loss = |burst_loss, loss_place| PipeConfig {
+        loss: percent(1),
+        burst_loss: Some(burst_loss),
+        loss_place,
+        ..link()
+    };
+    let per_packet = BurstLoss::PerPacket {
+        to_bad: percent(1),
+        to_good: percent(25),
+        loss_in_good: Fraction::ZERO,
+        loss_in_bad: percent(100),
+    };
+    let per_time = BurstLoss::PerTime {
+        mean_good: ms(100),
+        mean_bad: ms(2),
+        loss_in_good: Fraction::ZERO,
+        loss_in_bad: percent(100),
+    };
+    vec![
+        ("drop-tail", link()),
+        ("codel", queue(Discipline::CoDel(CoDelConfig::default()))),
+        (
+            "fq-codel",
+            queue(Discipline::FqCoDel(FqCoDelConfig::default())),
+        ),
+        ("pie", queue(Discipline::Pie(PieConfig::default()))),
+        ("red", queue(Discipline::Red(RedConfig::default()))),
+        (
+            "dual-pi2",
+            queue(Discipline::DualPi2(DualPi2Config::default())),
+        ),
+        ("loss after", loss(per_packet, LossPlace::AfterQueue)),
+        ("loss before", loss(per_time, LossPlace::BeforeQueue)),
+        ("walk", jitter(Jitter::Walk { amplitude: ms(20) })),
+        ("clamped", jitter(Jitter::IidClamped { amplitude: ms(5) })),
+        ("reordered", jitter(Jitter::IidReorder { amplitude: ms(5) })),
+        ("wifi", jitter(Jitter::Wifi { level: ms(12) })),
+        (
+            "slots",
+            PipeConfig {
+                slots: Some(Slots {
+                    period: ms(20),
+                    at_most: None,
+                }),
+                ..link()
+            },
+        ),
+        (
+            "mishaps",
+            PipeConfig {
+                mishaps: Mishaps {
+                    reorder: percent(1),
+                    reorder_delay: ms(5),
+                    duplicate: percent(1),
+                    corrupt: percent(1),
+                },
+                ..link()
+            },
+        ),
+        (
+            "policer",
+            PipeConfig {
+                policer: Some(Policer {
+                    rate: Rate::from_mbps(50),
+                    burst: ByteCount::kb(24),
+                }),
+                ..link()
+            },
+        ),
+        (
+            "shaper",
+            PipeConfig {
+                shaper: Some(Shaper {
+                    rate: Rate::from_mbps(50),
+                    burst: ByteCount::kb(24),
+                }),
+                ..link()
+            },
+        ),
+        (
+            "thinning",
+            PipeConfig {
+                thinning: Some(Thinning {
+                    at_most: ByteCount::new(100),
+                    every: 10,
+                    hold: ms(20),
+                }),
+                ..link()
+            },
+        ),
+        (
+            "trace",
+            PipeConfig {
+                trace: Some(Trace::new((1..=1_000).collect()).unwrap()),
+                ..link()
+            },
+        ),
+    ]
+}
+
+/// Packets of four flows, large and small, with and without ECN, at 1.15 times the rate.
+#[test]
+fn a_busy_pipe_allocates_nothing_per_packet() {
+    for (name, config) in pipes() {
+        let mut pipe = Pipe::new(config, &RandomStreams::new(1), "forward").unwrap();
+        let (mut now, mut number) = (Timestamp::ZERO, 0_u32);
+        let mut load = |pipe: &mut Pipe<[u64; 4]>, until: Timestamp| {
+            while now < until {
+                now += Duration::from_micros(90);
+                pipe.advance(now, &mut |_, _| ());
+                number += 1;
+                let size = if number.is_multiple_of(7) { 80 } else { 1_500 };
+                let packet = Packet {
+                    flow: FlowId(number % 4),
+                    ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][number as usize % 3],
+                    ..Packet::new(ByteCount::new(size), [0; 4])
+                };
+                pipe.arrive(now, packet);
+            }
+        };
+        // By then the queues have their size, and the record of the output, one number for 10 ms, has doubled to room for
+        // 20.48 s. What follows is steady.
+        load(&mut pipe, Timestamp::from_secs(11));
+        let (packets, before) = (pipe.counters().offered.packets, allocations());
+        load(&mut pipe, Timestamp::from_millis(20_400));
+        let allocated = allocations() - before;
+        let packets = pipe.counters().offered.packets - packets;
+
+        assert!(packets > 100_000, "{name}: {packets}");
+        let delivered = pipe.counters().delivered.packets;
+        assert!(delivered > 50_000, "{name}: {delivered}");
+        let dropped = pipe.counters().offered.packets - delivered;
+        assert!(dropped > 10_000, "{name}: {dropped} dropped or waiting");
+        assert_eq!(allocated, 0, "{name}: allocations for {packets} packets");
+    }
 }
 
 #[test]
