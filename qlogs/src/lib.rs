@@ -1,4 +1,4 @@
-//! qlog files: the event model and its encoder.
+//! qlog files: the event model and its encoder; the reader of anybody's files ([`read`]).
 //!
 //! ```text
 //!  tap, ledger, controller                             one file per connection and side
@@ -69,6 +69,8 @@ mod directory;
 mod encode;
 mod header;
 mod json;
+#[cfg(feature = "read")]
+pub mod read;
 mod schema;
 mod writer;
 
