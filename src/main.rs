@@ -12,6 +12,7 @@ use h3_server::cli::ServeArgs;
 use interop::{
     cli::{ExitStatus, ListArgs, RunArgs},
     play::PlayError,
+    qlog_cli::QlogArgs,
     real_player::RealPlayer,
     sweep::SweepArgs,
     virtual_player::VirtualPlayer,
@@ -32,6 +33,7 @@ enum Command {
     List(ListArgs),
     Serve(ServeArgs),
     Get(GetArgs),
+    Qlog(QlogArgs),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::List(args) => interop::cli::list(&args).into(),
         Command::Serve(args) => h3_server::cli::run(&args),
         Command::Get(args) => h3_client::cli::run(&args),
+        Command::Qlog(args) => interop::qlog_cli::run(&args).into(),
     }
 }
 
@@ -108,15 +111,20 @@ fn in_one_line(error: &clap::Error) -> String {
     }
     let mut program = Arguments::command();
     program.build();
-    let command = env::args()
-        .nth(1)
-        .and_then(|word| program.find_subcommand(word));
-    let allowed: Vec<String> = match (error.kind(), command) {
-        (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, None) => program
+    // The words that name a command, and below `qlog` one of its verbs.
+    let mut command = &program;
+    for word in env::args().skip(1) {
+        match command.find_subcommand(word) {
+            Some(inner) => command = inner,
+            None => break,
+        }
+    }
+    let allowed: Vec<String> = match (error.kind(), command.has_subcommands()) {
+        (ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument, true) => command
             .get_subcommands()
             .map(|command| command.get_name().to_owned())
             .collect(),
-        (ErrorKind::UnknownArgument, Some(command)) => command
+        (ErrorKind::UnknownArgument, false) => command
             .get_arguments()
             .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
             .collect(),

@@ -231,7 +231,7 @@ fn a_wrong_flag_is_answered_with_what_is_allowed() {
             vec!["play", trap],
             [
                 "unrecognized subcommand 'play'",
-                "allowed are run, sweep, list, serve, get",
+                "allowed are run, sweep, list, serve, get, qlog",
             ],
         ),
     ] {
@@ -437,7 +437,7 @@ fn two_processes_write_the_same_logs_to_the_byte() {
 
 #[test]
 fn help_has_examples_and_fits_the_terminal() {
-    for command in ["run", "list", "serve", "get"] {
+    for command in ["run", "list", "serve", "get", "qlog"] {
         let ended = tidegate(&[command, "--help"]);
         assert_eq!(
             (ended.status, ended.err.as_str()),
@@ -469,7 +469,7 @@ fn help_has_examples_and_fits_the_terminal() {
 fn nothing_at_all_is_answered_with_the_help() {
     let ended = tidegate(&[]);
     assert_eq!((ended.status, ended.out.as_str()), (Some(2), ""));
-    for command in ["run", "list", "serve", "get"] {
+    for command in ["run", "list", "serve", "get", "qlog"] {
         assert!(
             ended.err.contains(&format!("\n  {command} ")),
             "{}",

@@ -13,12 +13,14 @@
 //! - [`results`], [`stats`], [`expect`]: what a run showed, over seeds, against the bands;
 //! - [`runner`]: all runs over all cores, in an order that does not depend on them;
 //! - [`report`], [`plot`], [`cli`]: what the user sees;
+//! - [`qlog_cli`]: looks into the logs of a run, or of anybody;
 //! - [`relay`]: the link between real sockets.
 
 pub mod cli;
 pub mod expect;
 pub mod play;
 pub mod plot;
+pub mod qlog_cli;
 pub mod record;
 pub mod relay;
 pub mod report;

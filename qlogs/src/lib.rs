@@ -65,10 +65,14 @@
 //! | `packets_in_flight` | packets | the same as `bytes_in_flight`, counted in packets |
 //! | `pacing_rate` | bit/s | rate at which the pacer releases data; absent while unlimited |
 
+#[cfg(feature = "read")]
+pub mod check;
 mod directory;
 mod encode;
 mod header;
 mod json;
+#[cfg(feature = "read")]
+mod ranges;
 #[cfg(feature = "read")]
 pub mod read;
 mod schema;
