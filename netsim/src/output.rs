@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use units::{ByteCount, Fraction, Rate, Timestamp, math};
 
+use crate::trace::Trace;
+
 /// The bytes that left a serialiser, in buckets of 10 ms, and the rate it had meanwhile.
 ///
 /// A packet counts as a whole at the instant its last bit left, whether the wire lost it afterwards
@@ -14,6 +16,8 @@ pub struct OutputRecord {
     buckets: Vec<u64>,
     /// When each rate began, ascending; never empty.
     rates: Vec<(Timestamp, Rate)>,
+    /// The slots that the link has instead of the first rate.
+    trace: Option<Trace>,
 }
 
 impl OutputRecord {
@@ -26,6 +30,15 @@ impl OutputRecord {
         Self {
             buckets: Vec::new(),
             rates: vec![(Timestamp::ZERO, rate)],
+            trace: None,
+        }
+    }
+
+    /// Of a link that has slots until a rate takes their place.
+    pub(crate) fn of_trace(trace: Trace) -> Self {
+        Self {
+            trace: Some(trace),
+            ..Self::new(Rate::ZERO)
         }
     }
 
@@ -75,7 +88,7 @@ impl OutputRecord {
         })
     }
 
-    /// The integral of the rate, in whole bytes.
+    /// The integral of the rate, in whole bytes, or what the slots carry.
     fn capacity(&self, from: Timestamp, until: Timestamp) -> ByteCount {
         let ends = self
             .rates
@@ -92,7 +105,12 @@ impl OutputRecord {
             // At most 2^64 * 3.6e12 in all, because the spans add up to no more than an hour.
             bits_times_nanos += u128::from(rate.as_bps()) * span.as_nanos();
         }
-        ByteCount::new(u64::try_from(bits_times_nanos / 8_000_000_000).unwrap_or(u64::MAX))
+        let by_rate = u64::try_from(bits_times_nanos / 8_000_000_000).unwrap_or(u64::MAX);
+        let in_slots = self.trace.as_ref().map_or(ByteCount::ZERO, |trace| {
+            let ends_at = self.rates.get(1).map_or(Timestamp::MAX, |(at, _)| *at);
+            trace.capacity(from.min(ends_at), until.min(ends_at))
+        });
+        ByteCount::new(by_rate.saturating_add(in_slots.as_u64()))
     }
 }
 
@@ -101,7 +119,7 @@ impl OutputRecord {
 pub struct Usage {
     /// Bytes whose packet left the serialiser in the interval.
     pub moved: ByteCount,
-    /// Bytes that the rate allowed; [`ByteCount::MAX`] if it was infinite for a while.
+    /// Bytes that the rate, or the slots, allowed; [`ByteCount::MAX`] if it was infinite for a while.
     pub capacity: ByteCount,
 }
 
@@ -180,6 +198,26 @@ mod tests {
         assert_eq!(capacity(0, 20), ByteCount::kb(15));
         assert_eq!(capacity(10, 30), ByteCount::kb(5 + 50));
         assert_eq!(capacity(0, 1_000), ByteCount::kb(15 + 9_750));
+    }
+
+    #[test]
+    fn the_capacity_of_a_trace_is_in_its_slots_until_a_rate_comes() {
+        // Three slots in every 20 ms, two of them at once.
+        let trace = Trace::new(vec![15, 15, 20]).unwrap();
+        let mut output = OutputRecord::of_trace(trace);
+        let capacity = |output: &OutputRecord, from, until| {
+            output
+                .usage(Timestamp::from_millis(from), Timestamp::from_millis(until))
+                .unwrap()
+                .capacity
+        };
+        assert_eq!(capacity(&output, 0, 10), ByteCount::ZERO);
+        assert_eq!(capacity(&output, 0, 20), MTU * 2);
+        // The third slot of a round is at its end.
+        assert_eq!(capacity(&output, 0, 30), MTU * 3);
+        assert_eq!(capacity(&output, 20, 60), MTU * 6);
+        output.on_rate(Timestamp::from_millis(30), Rate::from_mbps(12));
+        assert_eq!(capacity(&output, 0, 40), MTU * 3 + MTU * 10);
     }
 
     #[test]

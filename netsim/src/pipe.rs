@@ -74,9 +74,9 @@ impl<T: Clone> Pipe<T> {
         name: &str,
     ) -> Result<Self, ConfigError> {
         config.check(name)?;
-        let rate = match &config.trace {
-            Some(trace) => trace.mean_rate(),
-            None => config.rate,
+        let output = match &config.trace {
+            Some(trace) => OutputRecord::of_trace(trace.clone()),
+            None => OutputRecord::new(config.rate),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -105,7 +105,7 @@ impl<T: Clone> Pipe<T> {
             last_delivery_at: Timestamp::ZERO,
             now: Timestamp::ZERO,
             counters: Counters::default(),
-            output: OutputRecord::new(rate),
+            output,
             config,
         })
     }

@@ -96,6 +96,38 @@ impl Trace {
         Rate::from_bytes_per(Self::SLOT * slots, self.period())
     }
 
+    /// What the slots between two instants carry, rounds repeated for ever; the first instant belongs to it, the second
+    /// does not.
+    #[must_use]
+    pub fn capacity(&self, from: Timestamp, until: Timestamp) -> ByteCount {
+        let slots = self
+            .first_slot_from(until)
+            .saturating_sub(self.first_slot_from(from));
+        Self::SLOT * u64::try_from(slots).unwrap_or(u64::MAX)
+    }
+
+    /// The first slot at or after `now`, over all rounds.
+    fn first_slot_from(&self, now: Timestamp) -> u128 {
+        let period = self.period_nanos();
+        // A round ends with its last slot, so the end of a round belongs to it.
+        let round = now.as_nanos().saturating_sub(1) / period;
+        let phase = Duration::from_nanos(now.as_nanos() - round * period);
+        // There is one, since the phase is at most the period.
+        let index = self
+            .slots
+            .partition_point(|slot| milliseconds(*slot) < phase);
+        u128::from(round) * self.slots_per_round() + index as u128
+    }
+
+    fn slots_per_round(&self) -> u128 {
+        self.slots.len() as u128
+    }
+
+    /// At most 2^32 ms, which is below 2^52 ns.
+    fn period_nanos(&self) -> u64 {
+        u64::try_from(self.period().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// The slots of one round, from its beginning.
     pub fn slots(&self) -> impl Iterator<Item = Duration> + '_ {
         self.slots.iter().map(|slot| milliseconds(*slot))
@@ -217,7 +249,7 @@ impl TraceLink {
     /// leaves: with the slot that carries its last byte. [`Timestamp::MAX`] means never.
     pub(crate) fn next_departure(&mut self, now: Timestamp, size: ByteCount) -> Timestamp {
         let slot_size = Trace::SLOT.as_u64();
-        let first = self.first_slot_from(now);
+        let first = self.trace.first_slot_from(now);
         if first > self.slot {
             self.slot = first;
             self.left = slot_size;
@@ -235,38 +267,15 @@ impl TraceLink {
         self.time_of(self.slot)
     }
 
-    /// The first slot at or after `now`, over all rounds.
-    fn first_slot_from(&self, now: Timestamp) -> u128 {
-        let period = self.period_nanos();
-        // A round ends with its last slot, so the end of a round belongs to it.
-        let round = now.as_nanos().saturating_sub(1) / period;
-        let phase = Duration::from_nanos(now.as_nanos() - round * period);
-        // There is one, since the phase is at most the period.
-        let index = self
-            .trace
-            .slots
-            .partition_point(|slot| milliseconds(*slot) < phase);
-        u128::from(round) * self.slots_per_round() + index as u128
-    }
-
     fn time_of(&self, slot: u128) -> Timestamp {
-        let per_round = self.slots_per_round();
+        let per_round = self.trace.slots_per_round();
         // Below the number of slots, which fits.
         let index = usize::try_from(slot % per_round).unwrap_or(0);
         let phase = u128::from(self.trace.slots[index]) * NANOS_PER_MILLISECOND;
         // The largest packet, 2^64 B, takes 1.3e16 slots; at one per round of 2^32 ms, 4.3e15 ns,
         // that is 5.4e31, and `now` adds 1.9e19: far from 2^128.
-        let nanos = (slot / per_round) * u128::from(self.period_nanos()) + phase;
+        let nanos = (slot / per_round) * u128::from(self.trace.period_nanos()) + phase;
         Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
-
-    fn slots_per_round(&self) -> u128 {
-        self.trace.slots.len() as u128
-    }
-
-    /// At most 2^32 ms, which is below 2^52 ns.
-    fn period_nanos(&self) -> u64 {
-        u64::try_from(self.trace.period().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
