@@ -143,7 +143,7 @@ impl<T> Source<T> for Fifo<T> {
     }
 }
 
-/// The state of one CoDel: RFC 8289 section 5.3.
+/// The state of one CoDel: RFC 8289 section 5.2.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     /// When the delay will have stood for an interval; `None` while it does not stand. RFC 8289:
@@ -266,7 +266,7 @@ impl Control {
     }
 }
 
-/// The control law, `interval / sqrt(count)`, rounded down: RFC 8289 section 5.3.
+/// The control law, `interval / sqrt(count)`, rounded down: RFC 8289 section 5.6.
 ///
 /// `floor(sqrt(floor(x)))` is `floor(sqrt(x))`, so squaring first loses nothing. One hour squared is
 /// 1.3 * 10^25 ns^2, well below 2^128.
