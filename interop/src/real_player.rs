@@ -46,6 +46,12 @@ impl Player for RealPlayer {
                 "several flows are played in virtual time only, not over real sockets".to_owned(),
             ));
         }
+        if request.scenario.asks_for_labels() {
+            return Err(PlayError(
+                "losses by space, frames or state are played in virtual time only: a relay cannot look into packets"
+                    .to_owned(),
+            ));
+        }
         // One thread for both endpoints and HTTP/3; the relay has its own.
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()

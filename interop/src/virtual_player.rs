@@ -48,6 +48,9 @@ impl VirtualPlayer {
 impl Player for VirtualPlayer {
     fn play(&self, request: &PlayRequest<'_>) -> Result<Recording, PlayError> {
         let mut world = World::new();
+        if request.scenario.asks_for_labels() {
+            world.label_packets();
+        }
         let streams = RandomStreams::new(request.seed);
         let pipe = |plan: &crate::scenario::DirectionPlan, name| {
             plan.pipe::<Datagram>(&streams, name)

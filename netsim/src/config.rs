@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::gilbert_elliott::BurstLoss;
 use crate::jitter::Jitter;
 use crate::mishap::Mishaps;
+use crate::packet::Labels;
 use crate::policer::Policer;
 use crate::queue::{Discipline, QueueConfig, QueueLimits};
 use crate::shaper::Shaper;
@@ -58,7 +59,7 @@ pub struct PipeConfig {
     pub drop_spaced: Vec<SpacedDrops>,
 }
 
-/// Drops the first packet of a size whenever a time has passed since it last did so.
+/// Drops the first packet of a size and kind whenever a time has passed since it last did so.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SpacedDrops {
     /// How many packets to drop in all.
@@ -67,7 +68,9 @@ pub struct SpacedDrops {
     pub gap: Duration,
     /// Smaller packets are let through. Bytes on the wire, IP header included.
     pub at_least: ByteCount,
-    /// How many packets of that size to let through before the first drop.
+    /// A packet is meant if it has a label in common with each of these that is not empty.
+    pub wants: [Labels; 3],
+    /// How many packets of those meant to let through before the first drop.
     pub skip: u64,
 }
 

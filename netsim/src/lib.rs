@@ -104,7 +104,7 @@ pub use jitter::Jitter;
 pub use leo::{Leo, LeoPath};
 pub use mishap::{Mishaps, damage};
 pub use output::{OutputRecord, Usage};
-pub use packet::{Ecn, FlowId, Packet};
+pub use packet::{Ecn, FlowId, Labels, Packet};
 pub use pipe::Pipe;
 pub use policer::Policer;
 pub use queue::{

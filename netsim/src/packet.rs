@@ -1,5 +1,7 @@
 //! What travels.
 
+use std::ops::BitOr;
+
 use units::{ByteCount, Timestamp};
 
 use crate::gilbert_elliott::BurstLuck;
@@ -15,6 +17,8 @@ pub struct Packet<T> {
     pub flow: FlowId,
     /// The ECN field of its IP header (RFC 3168 section 5).
     pub ecn: Ecn,
+    /// What the sender says about it, for scripted losses.
+    pub labels: Labels,
     /// Whether the wire has damaged it; the receiver will not be able to make sense of it.
     pub is_corrupt: bool,
     /// What the caller wants to have back at the other end.
@@ -28,6 +32,7 @@ impl<T> Packet<T> {
             size,
             flow: FlowId(0),
             ecn: Ecn::NotEct,
+            labels: Labels(0),
             is_corrupt: false,
             payload,
         }
@@ -37,6 +42,32 @@ impl<T> Packet<T> {
 /// Names a flow on a link.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct FlowId(pub u32);
+
+/// Properties of a packet, one bit each. What they mean is up to the caller.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Labels(pub u64);
+
+impl Labels {
+    /// Whether the two have one in common.
+    #[must_use]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl BitOr for Labels {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
 
 /// The ECN field: RFC 3168 section 5, RFC 9331.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

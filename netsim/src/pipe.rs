@@ -319,7 +319,7 @@ impl<T: Clone> Pipe<T> {
     fn admit(&mut self, now: Timestamp, packet: Packet<T>) {
         let (size, fortune) = (packet.size, self.fortunes.draw());
         self.admitted += 1;
-        let cause = if self.script.takes(now, self.admitted, size) {
+        let cause = if self.script.takes(now, self.admitted, size, packet.labels) {
             DropCause::Scripted
         } else if self.is_lost(LossPlace::BeforeQueue, now, fortune) {
             DropCause::LossBefore

@@ -3,6 +3,7 @@
 use units::{ByteCount, Timestamp};
 
 use crate::config::SpacedDrops;
+use crate::packet::Labels;
 
 /// What is still to be dropped.
 #[derive(Clone, Debug)]
@@ -43,18 +44,33 @@ impl DropScript {
 
     /// Whether to drop the arrival of this number. Numbers are asked for in ascending order, each
     /// once.
-    pub(crate) fn takes(&mut self, now: Timestamp, arrival: u64, size: ByteCount) -> bool {
+    pub(crate) fn takes(
+        &mut self,
+        now: Timestamp,
+        arrival: u64,
+        size: ByteCount,
+        labels: Labels,
+    ) -> bool {
         let is_named = self.arrivals.pop_if(|next| *next == arrival).is_some();
         let is_next = self.next > 0;
         self.next = self.next.saturating_sub(1);
-        let is_spaced = self.spaced.iter_mut().any(|spaced| spaced.takes(now, size));
+        let is_spaced = self
+            .spaced
+            .iter_mut()
+            .any(|spaced| spaced.takes(now, size, labels));
         is_named || is_next || is_spaced
     }
 }
 
 impl Spaced {
-    fn takes(&mut self, now: Timestamp, size: ByteCount) -> bool {
-        if size < self.rule.at_least || now < self.due_at {
+    fn takes(&mut self, now: Timestamp, size: ByteCount, labels: Labels) -> bool {
+        let is_meant = size >= self.rule.at_least
+            && self
+                .rule
+                .wants
+                .iter()
+                .all(|wanted| wanted.is_empty() || wanted.meets(labels));
+        if !is_meant || now < self.due_at {
             return false;
         }
         if self.rule.skip > 0 {

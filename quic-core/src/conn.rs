@@ -21,6 +21,7 @@
 use std::{net::SocketAddr, task::Waker, time::Duration};
 
 use bytes::Bytes;
+use netsim::Labels;
 use quinn_proto::{
     Connection, ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event, StreamEvent, Transmit,
 };
@@ -29,6 +30,7 @@ use units::{ByteCount, Rate, Timestamp};
 use crate::{
     clock::Clock,
     error::ConnectionError,
+    label,
     log::ConnLog,
     receive::Receive,
     sender::{Gate, SendContext, Sender, SenderStats},
@@ -467,6 +469,28 @@ impl Conn {
             self.wants_gate = true;
         }
         transmit
+    }
+
+    /// What each datagram of the transmit just polled carries, and the state it left in.
+    pub(crate) fn label(&self, transmit: &Transmit, out: &mut Vec<Labels>) {
+        let state = label::of_state(self.sender.controller().state());
+        let segment = transmit.segment_size.unwrap_or(transmit.size);
+        let mut labels = state;
+        let mut length = 0;
+        for event in &self.collected.events {
+            let TapEvent::Sent(sent) = event else {
+                continue;
+            };
+            labels = labels | label::of_packet(sent);
+            length += sent.length as usize;
+            if length >= segment {
+                out.push(labels);
+                (labels, length) = (state, 0);
+            }
+        }
+        if length > 0 {
+            out.push(labels);
+        }
     }
 
     fn sync_mtu(&mut self, now: Timestamp) {

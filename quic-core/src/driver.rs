@@ -22,6 +22,7 @@ use std::{
 };
 
 use bytes::BytesMut;
+use netsim::Labels;
 use qlogs::{TraceHeader, VantagePoint};
 use quinn_proto::{
     ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint,
@@ -63,6 +64,8 @@ pub(crate) struct Driver {
     work_flag: Arc<AtomicBool>,
     /// Datagrams of no connection: version negotiation, stateless resets, refusals.
     responses: VecDeque<(Transmit, Vec<u8>)>,
+    is_labelling: bool,
+    labels: Vec<Labels>,
     scratch: Vec<u8>,
     accepted: VecDeque<usize>,
     accept_waiters: Vec<Waker>,
@@ -133,6 +136,8 @@ impl Driver {
             ready: VecDeque::new(),
             work_flag: Arc::new(AtomicBool::new(false)),
             responses: VecDeque::new(),
+            is_labelling: false,
+            labels: Vec::new(),
             scratch: Vec::new(),
             accepted: VecDeque::new(),
             accept_waiters: Vec::new(),
@@ -238,6 +243,7 @@ impl Driver {
     /// [`Transmit`] names a segment size. `buf` is overwritten.
     pub(crate) fn poll_transmit(&mut self, now: Timestamp, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
+        self.labels.clear();
         if let Some((transmit, bytes)) = self.responses.pop_front() {
             buf.extend_from_slice(&bytes);
             return Some(transmit);
@@ -250,6 +256,10 @@ impl Driver {
             if transmit.is_some() {
                 // To the back: connections take turns.
                 self.mark_ready(key);
+                if self.is_labelling {
+                    let conn = &self.conns[key];
+                    conn.label(transmit.as_ref()?, &mut self.labels);
+                }
                 self.after_poll(now, key);
                 return transmit;
             }
@@ -258,6 +268,16 @@ impl Driver {
         // The loop has emptied both lists.
         self.work_flag.store(false, Ordering::Release);
         None
+    }
+
+    /// Has every transmit described by [`Self::labels`].
+    pub(crate) fn start_labelling(&mut self) {
+        self.is_labelling = true;
+    }
+
+    /// What each datagram of the latest transmit carries; nothing unless asked for.
+    pub(crate) fn labels(&self) -> &[Labels] {
+        &self.labels
     }
 
     pub(crate) fn work_flag(&self) -> Arc<AtomicBool> {

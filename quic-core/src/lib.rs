@@ -24,6 +24,7 @@ mod frame;
 pub mod h3_adapter;
 pub mod h3_guard;
 mod handles;
+pub mod label;
 mod ledger;
 mod log;
 #[cfg(feature = "net")]

@@ -23,6 +23,7 @@ use std::{
 };
 
 use bytes::BytesMut;
+use netsim::Labels;
 use quinn_proto::{
     ConnectError, ConnectionId, Side, TransportError,
     congestion::{Controller, ControllerFactory, ControllerMetrics},
@@ -34,6 +35,7 @@ use quinn_proto::{
 };
 
 use crate::frame::{Frame, Frames};
+use crate::label;
 
 /// A packet number space (RFC 9000 section 12.3).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,8 @@ pub(crate) struct SentPacket {
     pub(crate) is_ping_only: bool,
     /// Bytes of stream payload.
     pub(crate) stream_bytes: u32,
+    /// One of each frame type in it.
+    pub(crate) frame_labels: Labels,
     pub(crate) frames: (u32, u32),
 }
 
@@ -431,10 +435,12 @@ fn sent_packet(
         has_ack: false,
         is_ping_only: true,
         stream_bytes: 0,
+        frame_labels: Labels::default(),
         frames: (first_frame, first_frame),
     };
     for frame in Frames::new(payload) {
         sent.is_ack_eliciting |= frame.is_ack_eliciting();
+        sent.frame_labels = sent.frame_labels | label::of_frame(&frame);
         match frame {
             Frame::Padding(_) => sent.is_padded = true,
             Frame::Ack(_) => sent.has_ack = true,

@@ -26,7 +26,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use netsim::{Ecn, FlowId, Packet, Pipe};
+use netsim::{Ecn, FlowId, Labels, Packet, Pipe};
 use quinn_proto::EcnCodepoint;
 use units::{ByteCount, Timestamp};
 
@@ -84,6 +84,9 @@ pub struct World {
     observer: Option<Observer>,
     arrivals: Vec<Packet<Datagram>>,
     buffer: Vec<u8>,
+    is_labelling: bool,
+    /// Of the datagrams in `buffer`.
+    labels: Vec<Labels>,
 }
 
 /// The pipes between two endpoints.
@@ -158,6 +161,8 @@ impl World {
             observer: None,
             arrivals: Vec::new(),
             buffer: Vec::new(),
+            is_labelling: false,
+            labels: Vec::new(),
         }
     }
 
@@ -170,7 +175,7 @@ impl World {
         server: Option<ServerConfig>,
     ) -> Result<(NodeId, Endpoint), ConfigError> {
         let now = self.now.clone();
-        let driver = Driver::new(
+        let mut driver = Driver::new(
             config,
             client,
             server,
@@ -182,6 +187,9 @@ impl World {
                 may_probe_mtu: true,
             },
         )?;
+        if self.is_labelling {
+            driver.start_labelling();
+        }
         let shared = Shared::new(driver);
         let id = NodeId(self.nodes.len());
         self.nodes.push(Node {
@@ -213,6 +221,12 @@ impl World {
             pipes: pipes.to_vec(),
             to,
         });
+    }
+
+    /// Labels all that the endpoints send that are added from now on, so that scripted losses can ask for it; see
+    /// [`crate::label`].
+    pub fn label_packets(&mut self) {
+        self.is_labelling = true;
     }
 
     /// Lets every timer of `node` fire `delay` late, as on a busy machine.
@@ -312,6 +326,8 @@ impl World {
             let mut driver = node.shared.lock();
             let transmit = driver.poll_transmit(now, &mut self.buffer);
             let deadline = driver.next_deadline();
+            self.labels.clear();
+            self.labels.extend_from_slice(driver.labels());
             drop(driver);
             node.deadline = deadline;
             let Some(transmit) = transmit else {
@@ -325,7 +341,10 @@ impl World {
             let route = self.routes.get(&(from, transmit.destination)).copied();
             let source = self.nodes[from.0].address;
             let segment = transmit.segment_size.unwrap_or(burst.len()).max(1);
-            while !burst.is_empty() {
+            for number in 0.. {
+                if burst.is_empty() {
+                    break;
+                }
                 let data = burst.split_to(segment.min(burst.len()));
                 if let Some(observer) = &mut self.observer {
                     observer(now, from, &data);
@@ -346,6 +365,7 @@ impl World {
                 let packet = Packet {
                     flow: flow_of(from, to),
                     ecn: ecn_of(transmit.ecn),
+                    labels: self.labels.get(number).copied().unwrap_or_default(),
                     ..Packet::new(size, datagram)
                 };
                 self.forward(now, packet);

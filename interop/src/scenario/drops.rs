@@ -6,20 +6,33 @@
 //! count = 8               # in all
 //! gap = "15 ms"           # between one drop and the next
 //! at_least = "1000 B"     # smaller packets are let through; default: all are meant
-//! skip = 3                # so many of that size are let through first; default 0
+//! space = "handshake"     # packets of this packet number space, or of one in a list; default: all
+//! frames = ["crypto"]     # with one of these frames
+//! state = "recovery"      # sent while the sender's controller is in this state
+//! skip = 3                # so many of those meant are let through first; default 0
 //! ```
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use netsim::SpacedDrops;
+use netsim::{Labels, SpacedDrops};
+use quic_core::label;
 use units::{ByteCount, format_duration};
 
 use super::error::{Problem, ScenarioError};
 use super::reader::{Table, Value};
 use super::timeline::DirectionPlan;
 
-const DROP: &[&str] = &["direction", "count", "gap", "at_least", "skip"];
+const DROP: &[&str] = &[
+    "direction",
+    "count",
+    "gap",
+    "at_least",
+    "space",
+    "frames",
+    "state",
+    "skip",
+];
 const COUNTS: RangeInclusive<u64> = 1..=1_000_000_000;
 
 /// Lays the tables onto the two plans.
@@ -62,6 +75,11 @@ pub(super) fn read(
             count: count.integer(COUNTS)?,
             gap: within(&gap, limit)?,
             at_least,
+            wants: [
+                labels(&table, "space", label::space, label::spaces())?,
+                labels(&table, "frames", label::frame, label::frames())?,
+                labels(&table, "state", label::state, label::states())?,
+            ],
             skip: match table.find("skip") {
                 Some(value) => value.integer(0..=*COUNTS.end())?,
                 None => 0,
@@ -69,6 +87,35 @@ pub(super) fn read(
         });
     }
     Ok(())
+}
+
+/// One word or a list of them; none if the key is missing.
+fn labels(
+    table: &Table<'_>,
+    key: &str,
+    label: impl Fn(&str) -> Option<Labels>,
+    known: impl Iterator<Item = &'static str>,
+) -> Result<Labels, ScenarioError> {
+    let known: Vec<&str> = known.collect();
+    let mut all = Labels::default();
+    let Some(value) = table.find(key) else {
+        return Ok(all);
+    };
+    let words = value.one_or_many();
+    if words.is_empty() {
+        return Err(value.out_of_range("an empty list", "one word or more"));
+    }
+    for word in words {
+        let name = word.text(known.first().copied().unwrap_or_default())?;
+        let Some(found) = label(name) else {
+            return Err(word.error(Problem::UnknownWord {
+                word: name.to_owned(),
+                allowed: format!("\"{}\"", known.join("\", \"")),
+            }));
+        };
+        all = all | found;
+    }
+    Ok(all)
 }
 
 /// A time after the limit would never come.

@@ -152,6 +152,19 @@ impl Scenario {
         Timestamp::ZERO + self.start + Duration::from_nanos(offset)
     }
 
+    /// Whether a scripted loss looks at what packets carry, and not at their size and number alone.
+    #[must_use]
+    pub fn asks_for_labels(&self) -> bool {
+        let rules = self
+            .forward
+            .drop_spaced
+            .iter()
+            .chain(&self.reverse.drop_spaced);
+        rules
+            .flat_map(|rule| &rule.wants)
+            .any(|wanted| !wanted.is_empty())
+    }
+
     /// The windows that some band looks at, without repetition, in order.
     #[must_use]
     pub fn windows(&self) -> Vec<Window> {

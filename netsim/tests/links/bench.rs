@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use netsim::{Packet, Pipe, PipeConfig, RandomStreams};
+use netsim::{Labels, Packet, Pipe, PipeConfig, RandomStreams};
 use units::{ByteCount, Fraction, Timestamp};
 
 use crate::validation_rows;
@@ -30,10 +30,17 @@ impl Bench {
 
     /// Sends a packet of `size` bytes at `at`.
     pub(crate) fn send(&mut self, at: Timestamp, size: u64) {
+        self.send_labelled(at, size, Labels::default());
+    }
+
+    pub(crate) fn send_labelled(&mut self, at: Timestamp, size: u64, labels: Labels) {
         self.run_until(at);
         self.sent += 1;
-        self.pipe
-            .arrive(at, Packet::new(ByteCount::new(size), self.sent));
+        let packet = Packet {
+            labels,
+            ..Packet::new(ByteCount::new(size), self.sent)
+        };
+        self.pipe.arrive(at, packet);
     }
 
     #[track_caller]

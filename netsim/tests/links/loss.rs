@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{LossPlace, PipeConfig, RandomStreams, SpacedDrops};
+use netsim::{Labels, LossPlace, PipeConfig, RandomStreams, SpacedDrops};
 use units::{ByteCount, Fraction, Rate, Timestamp};
 
 use crate::bench::{Bench, percent, row, span_ms};
@@ -240,6 +240,7 @@ fn spaced_drops_take_the_first_large_packet_when_their_time_has_come() {
             count: 3,
             gap: span_ms(10),
             at_least: ByteCount::new(1_000),
+            wants: [Labels(0); 3],
             skip: 1,
         }],
         ..PipeConfig::default()
@@ -265,6 +266,7 @@ fn spaced_drops_without_a_gap_take_one_packet_after_the_other() {
         count,
         gap: span_ms(0),
         at_least: ByteCount::ZERO,
+        wants: [Labels(0); 3],
         skip: 0,
     };
     let mut bench = Bench::new(PipeConfig {
@@ -277,4 +279,34 @@ fn spaced_drops_without_a_gap_take_one_packet_after_the_other() {
     }
     bench.drain();
     assert_eq!(bench.numbers(), [4, 5]);
+}
+
+#[test]
+fn spaced_drops_take_what_has_one_of_the_labels_wanted_of_each_kind() {
+    let rule = |wants| PipeConfig {
+        drop_spaced: vec![SpacedDrops {
+            count: 100,
+            gap: span_ms(0),
+            at_least: ByteCount::ZERO,
+            wants,
+            skip: 1,
+        }],
+        ..PipeConfig::default()
+    };
+    let dropped = |wants: [u64; 3]| -> Vec<u64> {
+        let mut bench = Bench::new(rule(wants.map(Labels)));
+        for labels in 0..8 {
+            bench.send_labelled(Timestamp::ZERO, 100, Labels(labels));
+        }
+        bench.drain();
+        let arrived = bench.numbers();
+        (1..=8).filter(|number| !arrived.contains(number)).collect()
+    };
+    // Packet n has the labels of n - 1; the first that is meant is let through.
+    assert_eq!(dropped([0, 0, 0]), [2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(dropped([0b001, 0, 0]), [4, 6, 8]);
+    assert_eq!(dropped([0, 0b011, 0]), [3, 4, 6, 7, 8]);
+    assert_eq!(dropped([0b001, 0b110, 0]), [6, 8]);
+    assert_eq!(dropped([0b001, 0b010, 0b100]), Vec::<u64>::new());
+    assert_eq!(dropped([0b1000, 0, 0]), Vec::<u64>::new());
 }
