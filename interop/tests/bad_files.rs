@@ -499,7 +499,7 @@ fn rules_for_drops_are_checked() {
             "count = 8",
             "count = 8\nskips = 1",
             4,
-            "drop.skips: unknown key; allowed are direction, count, gap, at_least, skip",
+            "drop.skips: unknown key; allowed are direction, count, gap, at_least, space, frames, state, skip",
         ),
     ] {
         let line = lines + line;

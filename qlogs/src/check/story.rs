@@ -27,10 +27,10 @@ impl Story {
         match Event::of(record, header) {
             Event::PacketSent(packet) => self.on_sent(&packet, list),
             Event::PacketReceived(packet) => self.on_received(&packet, list),
-            Event::PacketLost { id: Some(id), .. } => {
-                if self.has_sent(id.space) && !self.was_sent(id, id.number) {
-                    list.wrong(|| format!("{} was lost and never sent", named(id)));
-                }
+            Event::PacketLost { id: Some(id), .. }
+                if self.has_sent(id.space) && !self.was_sent(id, id.number) =>
+            {
+                list.wrong(|| format!("{} was lost and never sent", named(id)));
             }
             Event::CongestionState { old, new, .. } => {
                 if let (Some(state), Some(old)) = (&self.state, &old)
