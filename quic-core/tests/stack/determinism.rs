@@ -123,7 +123,7 @@ fn another_seed_gives_another_run() {
 fn a_log_changes_nothing_on_the_link() {
     for algorithm in LOSS_BASED {
         let (with, without) = (play(algorithm, 7, true), play(algorithm, 7, false));
-        assert_eq!(without.logs, [vec![], vec![]]);
+        assert_eq!(without.logs, [Vec::<u8>::new(), Vec::new()]);
         assert_eq!(with.pipes, without.pipes, "{algorithm}");
         assert_eq!(with.finished_at, without.finished_at, "{algorithm}");
     }
