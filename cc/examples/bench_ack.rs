@@ -95,6 +95,8 @@ fn feed(controller: Option<&mut dyn Controller>, rtt: &RttEstimator, number: u64
         size: DATAGRAM,
         is_app_limited: false,
         tx_in_flight: DATAGRAM * 100,
+        lost_since_sent: DATAGRAM,
+        send_tag: 0,
     }];
     let has_loss = number % LOSS_EVERY == LOSS_EVERY - 1;
     let event = FeedbackEvent {

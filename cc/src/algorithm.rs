@@ -8,6 +8,9 @@ use std::str::FromStr;
 
 use units::{ByteCount, ParseError, Rate};
 
+use crate::bbr3::Bbr3;
+#[cfg(feature = "mutants")]
+use crate::bbr3::Bbr3Fault;
 use crate::controller::Controller;
 use crate::cubic::Cubic;
 #[cfg(feature = "mutants")]
@@ -44,9 +47,14 @@ pub enum Algorithm {
     NewReno(LossBasedOptions),
     /// CUBIC, RFC 9438.
     Cubic(LossBasedOptions),
+    /// BBRv3, draft-ietf-ccwg-bbr-06.
+    Bbr3,
     /// CUBIC with one thing wrong, for tests.
     #[cfg(feature = "mutants")]
     Faulty(Fault, LossBasedOptions),
+    /// BBRv3 with one thing wrong, for tests.
+    #[cfg(feature = "mutants")]
+    FaultyBbr3(Bbr3Fault),
     /// A fixed rate, for tests and measurements.
     Fixed(FixedConfig),
 }
@@ -59,7 +67,7 @@ impl Algorithm {
     pub const CUBIC: Self = Self::Cubic(LossBasedOptions::DEFAULT);
 
     /// What [`FromStr`] takes, without options; words in capitals stand for a value.
-    pub const NAMES: &'static [&'static str] = &["newreno", "cubic", "fixed:RATE"];
+    pub const NAMES: &'static [&'static str] = &["newreno", "cubic", "bbr3", "fixed:RATE"];
 
     /// The controllers that are wrong on purpose. They can be told by name in every build, and are there only in those with
     /// the feature `mutants`.
@@ -70,11 +78,38 @@ impl Algorithm {
         "cubic-m3",
         "cubic-noshift",
         "cubic-m1fix",
+        "bbr3-sticky-loss",
+        "bbr3-headroom",
+        "bbr3-reno-bytes",
+        "bbr3-loss-packets",
+        "bbr3-startup-bounds",
+        "bbr3-probe-remainder",
+        "bbr3-filter-every-round",
+        "bbr3-unset-stamp",
+        "bbr3-stale-pacing",
+        "bbr3-resave",
+        "bbr3-window-jump",
+        "bbr3-foreign-loss",
+        "bbr3-app-limited-plateau",
+        "bbr3-no-plateau",
+        "bbr3-idle-min-rtt",
+        "bbr3-round-32-bit",
+        "bbr3-no-margin",
+        "bbr3-recovery-cut",
+        "bbr3-late-cwnd-test",
+        "bbr3-mtu-stale",
     ];
 
-    /// Makes a controller for a path with this largest datagram.
+    /// Makes a controller for a path with this largest datagram; what it leaves to chance follows from the seed 0.
     #[must_use]
     pub fn build(&self, max_datagram_size: ByteCount) -> Box<dyn Controller> {
+        self.build_with_seed(max_datagram_size, 0)
+    }
+
+    /// Makes a controller for a path with this largest datagram; what it leaves to chance follows from `seed`. Only BBR
+    /// leaves anything to it: how long it waits between two probes.
+    #[must_use]
+    pub fn build_with_seed(&self, max_datagram_size: ByteCount, seed: u64) -> Box<dyn Controller> {
         match *self {
             Self::NewReno(options) => Box::new(NewReno::with_options(max_datagram_size, options)),
             Self::Cubic(options) => Box::new(Cubic::with_options(max_datagram_size, options)),
@@ -82,6 +117,9 @@ impl Algorithm {
             Self::Faulty(fault, options) => {
                 Box::new(Cubic::with_fault(max_datagram_size, options, fault))
             }
+            Self::Bbr3 => Box::new(Bbr3::new(max_datagram_size, seed)),
+            #[cfg(feature = "mutants")]
+            Self::FaultyBbr3(fault) => Box::new(Bbr3::with_fault(max_datagram_size, seed, fault)),
             Self::Fixed(config) => Box::new(Fixed::new(config, max_datagram_size)),
         }
     }
@@ -90,7 +128,7 @@ impl Algorithm {
     #[must_use]
     pub const fn is_faulty(&self) -> bool {
         #[cfg(feature = "mutants")]
-        return matches!(self, Self::Faulty(..));
+        return matches!(self, Self::Faulty(..) | Self::FaultyBbr3(_));
         #[cfg(not(feature = "mutants"))]
         return false;
     }
@@ -108,13 +146,23 @@ impl Algorithm {
 impl FromStr for Algorithm {
     type Err = AlgorithmError;
 
-    /// Reads `newreno`, `cubic`, either with options such as `cubic+prr-hystart`, `fixed:10Mbit/s` or, with a window,
-    /// `fixed:10Mbit/s:64KiB`.
+    /// Reads `newreno`, `cubic`, either with options such as `cubic+prr-hystart`, `bbr3`, `fixed:10Mbit/s` or, with a
+    /// window, `fixed:10Mbit/s:64KiB`.
     fn from_str(text: &str) -> Result<Self, AlgorithmError> {
         let text = text.trim();
         #[cfg(not(feature = "mutants"))]
         if Self::FAULTY_NAMES.contains(&text) {
             return Err(AlgorithmError::NotBuilt(text.to_owned()));
+        }
+        if text == "bbr3" {
+            return Ok(Self::Bbr3);
+        }
+        #[cfg(feature = "mutants")]
+        if let Some(fault) = Bbr3Fault::ALL
+            .into_iter()
+            .find(|fault| fault.name() == text)
+        {
+            return Ok(Self::FaultyBbr3(fault));
         }
         if let Some((base, options)) = split_options(text) {
             return base.with_options(text, options);
@@ -218,6 +266,9 @@ impl fmt::Display for Algorithm {
             Self::Cubic(options) => write!(f, "cubic{options}"),
             #[cfg(feature = "mutants")]
             Self::Faulty(fault, options) => write!(f, "{}{options}", fault.name()),
+            Self::Bbr3 => f.write_str("bbr3"),
+            #[cfg(feature = "mutants")]
+            Self::FaultyBbr3(fault) => f.write_str(fault.name()),
             Self::Fixed(config) => {
                 write!(f, "fixed:{}", without_spaces(config.rate.to_string()))?;
                 if config.window != FixedConfig::LARGE_WINDOW {
@@ -323,6 +374,7 @@ mod tests {
             "cubic",
             "cubic+prr",
             "newreno-hystart+abe",
+            "bbr3",
             "fixed:10Mbit/s",
             "fixed:64kbit/s:64KiB",
         ] {
@@ -388,8 +440,19 @@ mod tests {
 
     #[test]
     #[cfg(feature = "mutants")]
-    fn a_mutant_is_chosen_by_its_name_and_takes_the_options_of_cubic() {
-        assert_eq!(Algorithm::FAULTY_NAMES, Fault::ALL.map(Fault::name));
+    fn a_mutant_is_chosen_by_its_name_and_one_of_cubic_takes_its_options() {
+        let cubic = Fault::ALL.map(Fault::name).into_iter();
+        let bbr = Bbr3Fault::ALL.map(Bbr3Fault::name);
+        let all: Vec<&str> = cubic.chain(bbr).collect();
+        assert_eq!(Algorithm::FAULTY_NAMES, all);
+        for fault in Bbr3Fault::ALL {
+            let algorithm = Algorithm::FaultyBbr3(fault);
+            assert_eq!(fault.name().parse(), Ok(algorithm));
+            assert_eq!(algorithm.to_string(), fault.name());
+            assert!(algorithm.is_faulty());
+            let controller = algorithm.build(ByteCount::new(1_200));
+            assert_eq!(controller.name(), fault.name());
+        }
         for fault in Fault::ALL {
             let algorithm = Algorithm::Faulty(fault, LossBasedOptions::DEFAULT);
             assert_eq!(fault.name().parse(), Ok(algorithm));

@@ -28,6 +28,18 @@ pub trait Controller: Send {
     /// Notes that the probe timeout expired. By RFC 9002 section 7.5 that alone is no reason to shrink the window.
     fn on_pto(&mut self, _now: Timestamp) {}
 
+    /// Returns what the sender is to store with a packet that leaves now, and to hand back when the packet is
+    /// acknowledged or lost. It means something to this controller only.
+    fn send_tag(&self) -> u32 {
+        0
+    }
+
+    /// Says whether the controller itself keeps the rate so low that what is sent now says nothing about the path. The
+    /// sender asks after each feedback event and then treats the flight as limited by a lack of data.
+    fn is_self_limited(&self) -> bool {
+        false
+    }
+
     /// Returns the congestion window: how many bytes may be in flight.
     fn window(&self) -> ByteCount;
 
@@ -62,6 +74,11 @@ pub trait Controller: Send {
     /// Returns the name of the algorithm, as flags and reports spell it, without options.
     fn name(&self) -> &'static str;
 
+    /// Returns what the controller knows about the path; `None` if it keeps no model of it.
+    fn path_model(&self) -> Option<PathModel> {
+        None
+    }
+
     /// Returns a copy that shares nothing with this controller.
     fn clone_box(&self) -> Box<dyn Controller>;
 
@@ -70,6 +87,27 @@ pub trait Controller: Send {
     fn fault_counters(&self) -> Option<crate::faults::FaultCounters> {
         None
     }
+}
+
+/// What a model-based controller knows about its path, for logs. A bound that is not set is `None`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct PathModel {
+    /// `BBR.state`.
+    pub phase: State,
+    /// `BBR.max_bw`: the largest delivery rate of this cycle of probing and the one before.
+    pub max_bw: Rate,
+    /// `BBR.bw_shortterm`: the bound that recent losses put on the rate.
+    pub bw_shortterm: Option<Rate>,
+    /// `BBR.inflight_longterm`: what may be in flight according to the losses of the probes.
+    pub inflight_longterm: Option<ByteCount>,
+    /// `BBR.inflight_shortterm`: the bound that recent losses put on the bytes in flight.
+    pub inflight_shortterm: Option<ByteCount>,
+    /// `BBR.min_rtt`: the round-trip time without queues.
+    pub min_rtt: Option<Duration>,
+    /// `BBR.extra_acked`: how many bytes more than expected were acknowledged at once lately.
+    pub extra_acked: ByteCount,
+    /// `BBR.round_count`: round trips so far.
+    pub round_count: u64,
 }
 
 /// How much sending a quantum covers. One millisecond keeps the wake-ups of a fast flow at a thousand a second.

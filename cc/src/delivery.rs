@@ -31,15 +31,19 @@ pub struct SendState {
     pub is_app_limited: bool,
     /// `P.tx_in_flight`: bytes in flight just after the packet left, itself included.
     pub tx_in_flight: ByteCount,
-    /// `P.lost`: bytes the connection had declared lost when the packet left.
+    /// `P.lost`: bytes the connection had declared lost, or learned to be marked, when the packet left.
     pub lost: u64,
+    /// What the controller said of the packet when it left ([`send_tag`](crate::Controller::send_tag)); the sampler
+    /// itself leaves it at 0.
+    pub send_tag: u32,
 }
 
 /// What one feedback event says about the path's rate; it speaks for the acknowledged packet that was sent last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RateSample {
-    /// `RS.delivery_rate`: `delivered` over `interval`.
-    pub delivery_rate: Rate,
+    /// `RS.delivery_rate`: `delivered` over `interval`; `None` if both intervals are so short that the quotient would
+    /// be far too high.
+    pub delivery_rate: Option<Rate>,
     /// `RS.delivered`: bytes delivered since the packet left.
     pub delivered: ByteCount,
     /// `RS.interval`: the longer of the send and the acknowledgement interval.
@@ -48,10 +52,14 @@ pub struct RateSample {
     pub is_app_limited: bool,
     /// `RS.prior_delivered`: bytes the connection had delivered when the packet left.
     pub prior_delivered: u64,
-    /// `RS.lost`: bytes declared lost since the packet left.
+    /// `C.delivered`: bytes the connection has delivered with this event.
+    pub total_delivered: u64,
+    /// `RS.lost`: bytes declared lost, or learned to be marked, since the packet left.
     pub lost: ByteCount,
     /// `RS.tx_in_flight`: bytes in flight just after the packet left, itself included.
     pub tx_in_flight: ByteCount,
+    /// What the controller said of the packet when it left.
+    pub send_tag: u32,
 }
 
 /// The connection's counters and the sample under construction.
@@ -69,7 +77,7 @@ pub struct Sampler {
     first_sent_at: Timestamp,
     /// `C.app_limited`: samples are app-limited until `delivered` has passed this count.
     app_limited_until: Option<u64>,
-    /// `C.lost`: bytes declared lost so far.
+    /// `C.lost`: bytes declared lost so far, and bytes that arrived with a congestion mark.
     lost: u64,
     /// The acknowledged packet of this event that was sent last.
     newest: Option<Newest>,
@@ -120,6 +128,7 @@ impl Sampler {
             is_app_limited: self.app_limited_until.is_some(),
             tx_in_flight: in_flight_before + size,
             lost: self.lost,
+            send_tag: 0,
         }
     }
 
@@ -155,11 +164,29 @@ impl Sampler {
         self.lost = self.lost.saturating_add(size.as_u64());
     }
 
-    /// Ends the event and returns its sample.
+    /// Counts a packet that was declared lost and is acknowledged after all: it has been delivered (section 4.1.3.5).
+    /// It speaks for no sample, because what its snapshot would be compared with is long past.
+    pub fn on_late(&mut self, now: Timestamp, size: ByteCount) {
+        self.delivered = self.delivered.saturating_add(size.as_u64());
+        self.delivered_at = now;
+    }
+
+    /// Counts bytes that were delivered with a congestion mark as if they were lost, for the loss rates of the samples
+    /// only: RFC 3168 section 5 asks for the same response to both.
+    pub fn on_marked(&mut self, bytes: ByteCount) {
+        self.lost = self.lost.saturating_add(bytes.as_u64());
+    }
+
+    /// Returns `RS.lost` as seen by a packet that left with `state`: what was lost or marked since.
+    #[must_use]
+    pub fn lost_since(&self, state: &SendState) -> ByteCount {
+        ByteCount::new(self.lost.saturating_sub(state.lost))
+    }
+
+    /// Ends the event and returns its sample; there is none if nothing was acknowledged.
     ///
-    /// There is none if nothing was acknowledged, and none if both intervals are shorter than `min_rtt`: then
-    /// the acknowledgements, or the sending, were so bunched that the quotient would be far too high
-    /// (section 4.1.2.3).
+    /// The sample has no rate if both intervals are shorter than `min_rtt`: then the acknowledgements, or the sending,
+    /// were so bunched that the quotient would be far too high (section 4.1.2.3). Its volumes hold all the same.
     pub fn finish(&mut self, now: Timestamp, min_rtt: Option<Duration>) -> Option<RateSample> {
         debug_assert!(
             self.newest.is_none() || self.delivered_at == now,
@@ -178,18 +205,18 @@ impl Sampler {
         let send_interval = sent_at.saturating_since(state.first_sent_at);
         let ack_interval = now.saturating_since(state.delivered_at);
         let interval = send_interval.max(ack_interval);
-        if interval.is_zero() || min_rtt.is_some_and(|min_rtt| interval < min_rtt) {
-            return None;
-        }
+        let is_too_short = interval.is_zero() || min_rtt.is_some_and(|min_rtt| interval < min_rtt);
         let delivered = ByteCount::new(self.delivered.saturating_sub(state.delivered));
         Some(RateSample {
-            delivery_rate: Rate::from_bytes_per(delivered, interval),
+            delivery_rate: (!is_too_short).then(|| Rate::from_bytes_per(delivered, interval)),
             delivered,
             interval,
             is_app_limited: state.is_app_limited,
             prior_delivered: state.delivered,
-            lost: ByteCount::new(self.lost.saturating_sub(state.lost)),
+            total_delivered: self.delivered,
+            lost: self.lost_since(&state),
             tx_in_flight: state.tx_in_flight,
+            send_tag: state.send_tag,
         })
     }
 
@@ -221,6 +248,10 @@ mod tests {
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    fn rate(sample: Option<RateSample>) -> Option<Rate> {
+        sample?.delivery_rate
     }
 
     /// Sends `count` packets, one each millisecond from `start`, the first with nothing in flight.
@@ -262,7 +293,7 @@ mod tests {
                 let (sent_at, state): (Timestamp, SendState) =
                     sent[usize::try_from(n - 20).expect("small")];
                 sampler.on_acked(at(n), &state, sent_at, PACKET);
-                assert!(sampler.finish(at(n), MIN_RTT).is_some());
+                assert!(rate(sampler.finish(at(n), MIN_RTT)).is_some());
                 in_flight -= PACKET;
             }
             sent.push((at(n), sampler.on_sent(at(n), in_flight, PACKET)));
@@ -275,7 +306,7 @@ mod tests {
         // Sent at 59 ms, snapshot at 39 ms (20 packets): 40 packets in max(59 - 19, 60 - 39) = 40 ms.
         assert_eq!(sample.delivered, PACKET * 40);
         assert_eq!(sample.interval, Duration::from_millis(40));
-        assert_eq!(sample.delivery_rate, Rate::from_mbps(10));
+        assert_eq!(sample.delivery_rate, Some(Rate::from_mbps(10)));
     }
 
     #[test]
@@ -290,22 +321,25 @@ mod tests {
             let sample = sampler.finish(now, MIN_RTT).expect("a sample");
             assert_eq!(sample.interval, Duration::from_millis(20));
             assert_eq!(sample.delivered, PACKET * 10);
-            assert_eq!(sample.delivery_rate, Rate::from_mbps(5));
+            assert_eq!(sample.delivery_rate, Some(Rate::from_mbps(5)));
         }
     }
 
     #[test]
-    fn an_interval_below_the_smallest_rtt_gives_no_sample_but_counts() {
+    fn an_interval_below_the_smallest_rtt_gives_no_rate_but_counts() {
         let mut sampler = Sampler::new();
         let state = sampler.on_sent(at(0), ByteCount::ZERO, PACKET);
         sampler.on_acked(at(9), &state, at(0), PACKET);
-        assert_eq!(sampler.finish(at(9), MIN_RTT), None);
-        assert_eq!(sampler.delivered(), PACKET.as_u64());
+        let sample = sampler.finish(at(9), MIN_RTT).expect("its volumes");
+        assert_eq!(sample.delivery_rate, None);
+        assert_eq!(sample.delivered, PACKET);
+        assert_eq!(sample.tx_in_flight, PACKET);
+        assert_eq!(sample.total_delivered, PACKET.as_u64());
 
         let state = sampler.on_sent(at(20), ByteCount::ZERO, PACKET);
         sampler.on_acked(at(30), &state, at(20), PACKET);
         assert!(
-            sampler.finish(at(30), MIN_RTT).is_some(),
+            rate(sampler.finish(at(30), MIN_RTT)).is_some(),
             "exactly the smallest RTT is enough"
         );
     }
@@ -350,6 +384,27 @@ mod tests {
         sampler.on_acked(at(10), &state, at(0), PACKET);
         let sample = sampler.finish(at(10), MIN_RTT).expect("a sample");
         assert_eq!(sample.lost, PACKET * 2);
+    }
+
+    #[test]
+    fn a_late_packet_counts_as_delivered_once_and_makes_no_sample() {
+        let mut sampler = Sampler::new();
+        sampler.on_sent(at(0), ByteCount::ZERO, PACKET);
+        sampler.on_lost(PACKET);
+        sampler.on_late(at(40), PACKET);
+        assert_eq!(sampler.delivered(), PACKET.as_u64());
+        assert_eq!(sampler.finish(at(40), MIN_RTT), None);
+    }
+
+    #[test]
+    fn marked_bytes_count_for_the_loss_of_a_sample() {
+        let mut sampler = Sampler::new();
+        let state = sampler.on_sent(at(0), ByteCount::ZERO, PACKET);
+        sampler.on_acked(at(10), &state, at(0), PACKET);
+        sampler.on_marked(PACKET);
+        let sample = sampler.finish(at(10), MIN_RTT).expect("a sample");
+        assert_eq!(sample.lost, PACKET);
+        assert_eq!(sample.delivered, PACKET);
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub struct LostPacket {
     pub is_app_limited: bool,
     /// Bytes in flight just after the packet was sent, the packet itself included.
     pub tx_in_flight: ByteCount,
+    /// Bytes declared lost, or learned to be marked, since the packet was sent, the packet itself included. Of several
+    /// packets that one event declares lost, each has those before it in its figure and not those after it.
+    pub lost_since_sent: ByteCount,
+    /// What the controller said of the packet when it left ([`send_tag`](crate::Controller::send_tag)).
+    pub send_tag: u32,
 }
 
 /// Everything one received datagram, or one expiry of the loss timer, told the sender.
@@ -68,7 +73,7 @@ pub struct FeedbackEvent<'a> {
     pub rtt: &'a RttEstimator,
     /// The raw RTT sample this event gave, if it gave one.
     pub latest_rtt: Option<Duration>,
-    /// The delivery-rate sample this event gave, if it gave a reliable one.
+    /// The delivery-rate sample this event gave; `None` if it acknowledged nothing.
     pub sample: Option<RateSample>,
     /// Whether this event begins a new round ([`RoundCounter`](crate::round::RoundCounter)).
     pub is_round_start: bool,

@@ -1,7 +1,7 @@
 //! Congestion controllers and what they stand on, as pure state machines.
 //!
-//! Nothing here knows a clock, a socket, a random number or the QUIC stack: time comes in as an argument, news
-//! comes in as events, and what is allowed is read back. That makes every behaviour a test of a few lines.
+//! Nothing here knows a clock, a socket or the QUIC stack: time comes in as an argument, chance as a seed, news as
+//! events, and what is allowed is read back. That makes every behaviour a test of a few lines.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -9,7 +9,8 @@
 //! | [`event`] | the news: packets sent, one digested datagram of feedback |
 //! | [`state`] | states, and the door through which they change |
 //! | [`algorithm`] | the table of controllers by name |
-//! | [`new_reno`], [`cubic`] | the controllers; [`loss_based`] is the frame they share |
+//! | [`new_reno`], [`cubic`] | the loss-based controllers; [`loss_based`] is the frame they share |
+//! | [`bbr3`] | the model-based controller |
 //! | [`options`] | what can be switched on and off in them |
 //! | [`fixed`] | a fixed rate, for measurements |
 //! | [`rtt`], [`delivery`], [`round`], [`recovery`], [`pacer`] | the arithmetic any sender needs |
@@ -29,6 +30,7 @@
 //! ```
 
 pub mod algorithm;
+pub mod bbr3;
 pub mod controller;
 pub mod cubic;
 pub mod delivery;
@@ -55,7 +57,10 @@ mod undo;
 mod window_use;
 
 pub use algorithm::{Algorithm, AlgorithmError};
-pub use controller::Controller;
+pub use bbr3::Bbr3;
+#[cfg(feature = "mutants")]
+pub use bbr3::Bbr3Fault;
+pub use controller::{Controller, PathModel};
 pub use cubic::Cubic;
 pub use delivery::RateSample;
 pub use event::{AckedPacket, FeedbackEvent, LostPacket, SentEvent};

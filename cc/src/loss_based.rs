@@ -161,7 +161,7 @@ pub const SLOW_START_PACING_GAIN: (u64, u64) = (2, 1);
 pub const PACING_GAIN: (u64, u64) = (5, 4);
 
 /// A datagram holds something, or the window would be zero; and none in UDP holds 64 KiB.
-fn possible_datagram(size: ByteCount) -> ByteCount {
+pub(crate) fn possible_datagram(size: ByteCount) -> ByteCount {
     size.clamp(ByteCount::new(1), ByteCount::kib(64))
 }
 

@@ -356,7 +356,10 @@ impl Sender {
             return;
         }
         let was_idle = self.in_flight == ByteCount::ZERO;
-        let state = self.sampler.on_sent(self.now, self.in_flight, bytes);
+        let state = SendState {
+            send_tag: self.model.send_tag(),
+            ..self.sampler.on_sent(self.now, self.in_flight, bytes)
+        };
         self.in_flight += bytes;
         self.batches.push(Batch {
             sent_at: self.now,
@@ -447,6 +450,9 @@ impl Sender {
             size: lost_bytes,
             is_app_limited: batch.is_some_and(|batch| batch.state.is_app_limited),
             tx_in_flight: batch.map_or(self.in_flight, |batch| batch.state.tx_in_flight),
+            lost_since_sent: batch
+                .map_or(lost_bytes, |batch| self.sampler.lost_since(&batch.state)),
+            send_tag: batch.map_or(0, |batch| batch.state.send_tag),
         });
     }
 
@@ -470,6 +476,8 @@ impl Sender {
             self.rtt.on_sample(latest_rtt);
             self.newest_acked_at = newest.map(|newest| newest.sent_at);
         }
+        let marked = self.model.max_datagram_size() * self.news.ce_count;
+        self.sampler.on_marked(marked);
         let sample = self.sampler.finish(at, self.rtt.latest.minimum());
         let delivered = self.sampler.delivered();
         let is_round_start = newest
@@ -497,6 +505,9 @@ impl Sender {
             round_count: self.rounds.count(),
         };
         self.model.on_feedback(at, &event);
+        if self.model.is_self_limited() {
+            self.sampler.on_app_limited(self.in_flight);
+        }
         self.news.clear();
         self.batches.forget_before(at, &self.rtt.latest);
     }

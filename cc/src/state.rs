@@ -18,6 +18,8 @@
 //! when persistent congestion finds the slow-start threshold at the minimum window already, congestion avoidance
 //! begins at once; and when the losses behind a cut prove to be spurious, the state before the cut comes back from
 //! recovery or congestion avoidance.
+//!
+//! A model-based controller has states of its own; their diagram is in [`bbr3`](crate::bbr3).
 
 use std::collections::VecDeque;
 
@@ -33,6 +35,20 @@ pub enum State {
     CongestionAvoidance,
     /// The window was cut and rests until a packet sent after the cut is acknowledged (RFC 9002 section 7.3.2).
     Recovery,
+    /// BBR: the rate doubles every round until the pipe is full (ccwg-bbr-06 section 5.3.1).
+    Startup,
+    /// BBR: the queue that Startup made is drained (section 5.3.2).
+    Drain,
+    /// BBR: a little slower than the path, to drain what the probe before left (section 5.3.3.1).
+    ProbeBwDown,
+    /// BBR: as fast as the path (section 5.3.3.2).
+    ProbeBwCruise,
+    /// BBR: as fast as the path and without short-term bounds, to fill the pipe before the probe (section 5.3.3.3).
+    ProbeBwRefill,
+    /// BBR: faster than the path, to find out whether there is more (section 5.3.3.4).
+    ProbeBwUp,
+    /// BBR: little in flight, to see the round-trip time without queues (section 5.3.4).
+    ProbeRtt,
     /// The rate is set by hand and reacts to nothing.
     FixedRate,
 }
@@ -46,12 +62,72 @@ impl State {
             Self::ConservativeSlowStart => "conservative_slow_start",
             Self::CongestionAvoidance => "congestion_avoidance",
             Self::Recovery => "recovery",
+            Self::Startup => "startup",
+            Self::Drain => "drain",
+            Self::ProbeBwDown => "probe_bw_down",
+            Self::ProbeBwCruise => "probe_bw_cruise",
+            Self::ProbeBwRefill => "probe_bw_refill",
+            Self::ProbeBwUp => "probe_bw_up",
+            Self::ProbeRtt => "probe_rtt",
             Self::FixedRate => "fixed_rate",
         }
     }
 
+    /// Whether this is one of the four states in which BBR cycles.
+    #[must_use]
+    pub const fn is_probe_bw(self) -> bool {
+        matches!(
+            self,
+            Self::ProbeBwDown | Self::ProbeBwCruise | Self::ProbeBwRefill | Self::ProbeBwUp
+        )
+    }
+
+    /// Whether this is a state of BBR.
+    const fn is_bbr(self) -> bool {
+        self.is_probe_bw() || matches!(self, Self::Startup | Self::Drain | Self::ProbeRtt)
+    }
+
     /// Says whether the diagram above has an arrow from here to `to` that carries `trigger`.
     fn may_become(self, to: Self, trigger: Trigger) -> bool {
+        if self.is_bbr() {
+            self.bbr_may_become(to, trigger)
+        } else {
+            self.loss_based_may_become(to, trigger)
+        }
+    }
+
+    /// The arrows of the diagram in [`bbr3`](crate::bbr3).
+    fn bbr_may_become(self, to: Self, trigger: Trigger) -> bool {
+        use State::{
+            Drain, ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp, ProbeRtt, Startup,
+        };
+        match trigger {
+            Trigger::BandwidthPlateau | Trigger::LossTooHigh => {
+                matches!((self, to), (Startup, Drain) | (ProbeBwUp, ProbeBwDown))
+            }
+            Trigger::Precaution => self == ProbeBwUp && to == ProbeBwDown,
+            Trigger::Drained => {
+                matches!(
+                    (self, to),
+                    (Drain, ProbeBwDown) | (ProbeBwDown, ProbeBwCruise)
+                )
+            }
+            Trigger::DrainRoundsOver => self == Drain && to == ProbeBwDown,
+            Trigger::ProbeTime | Trigger::CleanProbe => {
+                matches!(self, ProbeBwDown | ProbeBwCruise) && to == ProbeBwRefill
+            }
+            Trigger::Refilled => self == ProbeBwRefill && to == ProbeBwUp,
+            Trigger::MinRttExpired => to == ProbeRtt,
+            Trigger::ProbeRttDone => matches!(
+                (self, to),
+                (ProbeRtt, ProbeBwDown | Startup) | (ProbeBwDown, ProbeBwCruise)
+            ),
+            Trigger::SpuriousLoss => self != ProbeRtt && matches!(to, Startup | ProbeBwRefill),
+            _ => false,
+        }
+    }
+
+    fn loss_based_may_become(self, to: Self, trigger: Trigger) -> bool {
         use State::{CongestionAvoidance, ConservativeSlowStart, Recovery, SlowStart};
         match trigger {
             Trigger::PacketLost | Trigger::EcnCe => {
@@ -74,6 +150,7 @@ impl State {
                 matches!(self, Recovery | CongestionAvoidance)
                     && matches!(to, SlowStart | ConservativeSlowStart | CongestionAvoidance)
             }
+            _ => false,
         }
     }
 }
@@ -99,6 +176,26 @@ pub enum Trigger {
     ConservativeRoundsCompleted,
     /// All packets whose loss was behind the last cut were acknowledged after all.
     SpuriousLoss,
+    /// BBR: sending faster delivered no faster for three rounds.
+    BandwidthPlateau,
+    /// BBR: more than 2 % of what was in flight was lost or marked.
+    LossTooHigh,
+    /// BBR: the bytes in flight reached what an earlier probe found to be too much.
+    Precaution,
+    /// BBR: the bytes in flight are down at what the path holds.
+    Drained,
+    /// BBR: Drain took as many rounds as it may.
+    DrainRoundsOver,
+    /// BBR: the wait between two probes is over.
+    ProbeTime,
+    /// BBR: a probe that stopped early by precaution brought no excess of losses.
+    CleanProbe,
+    /// BBR: the round that fills the pipe is over.
+    Refilled,
+    /// BBR: no round-trip time as low as the lowest was seen for five seconds.
+    MinRttExpired,
+    /// BBR: little was in flight for long enough.
+    ProbeRttDone,
 }
 
 impl Trigger {
@@ -115,6 +212,16 @@ impl Trigger {
             Self::RttRestored => "rtt_restored",
             Self::ConservativeRoundsCompleted => "conservative_rounds_completed",
             Self::SpuriousLoss => "spurious_loss",
+            Self::BandwidthPlateau => "bandwidth_plateau",
+            Self::LossTooHigh => "loss_too_high",
+            Self::Precaution => "precaution",
+            Self::Drained => "drained",
+            Self::DrainRoundsOver => "drain_rounds_over",
+            Self::ProbeTime => "probe_time",
+            Self::CleanProbe => "clean_probe",
+            Self::Refilled => "refilled",
+            Self::MinRttExpired => "min_rtt_expired",
+            Self::ProbeRttDone => "probe_rtt_done",
         }
     }
 }

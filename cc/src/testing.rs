@@ -97,7 +97,10 @@ impl TestPath {
     /// Sends one packet of `size`.
     pub fn send_bytes(&mut self, size: ByteCount) {
         let was_idle = self.in_flight == ByteCount::ZERO;
-        let state = self.sampler.on_sent(self.now, self.in_flight, size);
+        let state = SendState {
+            send_tag: self.controller.send_tag(),
+            ..self.sampler.on_sent(self.now, self.in_flight, size)
+        };
         self.outstanding.push_back(Outstanding {
             packet_number: self.next_packet_number,
             sent_at: self.now,
@@ -114,6 +117,13 @@ impl TestPath {
             was_idle,
         };
         self.controller.on_sent(self.now, &sent);
+        self.note_transitions();
+    }
+
+    fn note_transitions(&mut self) {
+        while let Some(transition) = self.controller.take_transition() {
+            self.transitions.push(transition);
+        }
     }
 
     /// Sends full datagrams as long as the window has room for one; returns how many.
@@ -179,13 +189,20 @@ impl TestPath {
         );
         let in_flight_before = self.in_flight;
         let late: Vec<LostPacket> = self.missing.drain(..feedback.late).collect();
-        let lost: Vec<LostPacket> = self.outstanding.drain(..feedback.lost).map(lost).collect();
-        let acked: Vec<Outstanding> = self.outstanding.drain(..feedback.acked).collect();
-        for packet in &lost {
+        for packet in &late {
+            self.sampler.on_late(self.now, packet.size);
+        }
+        let mut lost = Vec::new();
+        for packet in self.outstanding.drain(..feedback.lost) {
             self.sampler.on_lost(packet.size);
             self.in_flight -= packet.size;
+            lost.push(declared_lost(
+                packet,
+                self.sampler.lost_since(&packet.state),
+            ));
         }
         self.missing.extend(&lost);
+        let acked: Vec<Outstanding> = self.outstanding.drain(..feedback.acked).collect();
         for packet in &acked {
             self.sampler
                 .on_acked(self.now, &packet.state, packet.sent_at, packet.size);
@@ -196,6 +213,8 @@ impl TestPath {
         if let Some(latest_rtt) = latest_rtt {
             self.rtt.update(latest_rtt, Duration::ZERO);
         }
+        let marked = self.datagram * feedback.ce_count;
+        self.sampler.on_marked(marked);
         let sample = self.sampler.finish(self.now, self.rtt.minimum());
         let delivered = self.sampler.delivered();
         let is_round_start =
@@ -218,9 +237,10 @@ impl TestPath {
             round_count: self.rounds.count(),
         };
         self.controller.on_feedback(self.now, &event);
-        while let Some(transition) = self.controller.take_transition() {
-            self.transitions.push(transition);
+        if self.controller.is_self_limited() {
+            self.sampler.on_app_limited(self.in_flight);
         }
+        self.note_transitions();
     }
 
     /// Lets time pass.
@@ -336,9 +356,7 @@ impl TestPath {
     pub fn set_datagram_size(&mut self, size: ByteCount) {
         self.datagram = size;
         self.controller.on_mtu_change(self.now, size);
-        while let Some(transition) = self.controller.take_transition() {
-            self.transitions.push(transition);
-        }
+        self.note_transitions();
     }
 
     /// Returns the controller's window.
@@ -423,12 +441,14 @@ fn acknowledged(packet: Outstanding) -> AckedPacket {
     }
 }
 
-fn lost(packet: Outstanding) -> LostPacket {
+fn declared_lost(packet: Outstanding, lost_since_sent: ByteCount) -> LostPacket {
     LostPacket {
         packet_number: packet.packet_number,
         sent_at: packet.sent_at,
         size: packet.size,
         is_app_limited: packet.is_app_limited,
         tx_in_flight: packet.state.tx_in_flight,
+        lost_since_sent,
+        send_tag: packet.state.send_tag,
     }
 }

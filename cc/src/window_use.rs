@@ -34,10 +34,12 @@ impl WindowUse {
 
     /// Says whether the packet, acknowledged just now, bears witness for the window.
     pub(crate) fn counts(&self, packet: &AckedPacket) -> bool {
-        !packet.is_app_limited
-            || self
-                .full_at
-                .is_some_and(|full_at| full_at >= packet.sent_at)
+        !packet.is_app_limited || self.was_full_since(packet.sent_at)
+    }
+
+    /// Says whether the window was full at some moment since `sent_at`.
+    pub(crate) fn was_full_since(&self, sent_at: Timestamp) -> bool {
+        self.full_at.is_some_and(|full_at| full_at >= sent_at)
     }
 }
 

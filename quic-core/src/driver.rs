@@ -73,6 +73,8 @@ pub(crate) struct Driver {
     host_waker: Option<Waker>,
     is_accepting: bool,
     pub(crate) is_closed: bool,
+    /// Connections begun so far.
+    connection_count: u64,
     /// Handles of the endpoint itself.
     pub(crate) handle_count: usize,
 }
@@ -145,6 +147,7 @@ impl Driver {
             host_waker: None,
             is_accepting,
             is_closed: false,
+            connection_count: 0,
             handle_count: 0,
         })
     }
@@ -449,7 +452,9 @@ impl Driver {
         side: VantagePoint,
     ) -> usize {
         let mtu = ByteCount::new(u64::from(quic.current_mtu()));
-        let controller = self.config.algorithm.build(mtu);
+        self.connection_count += 1;
+        let seed = controller_seed(self.config.seed, self.connection_count);
+        let controller = self.config.algorithm.build_with_seed(mtu, seed);
         let log = self.open_log(now, tapped, remote, side, controller.as_ref(), mtu);
         let key = self.conns.insert(Conn::new(NewConn {
             handle,
@@ -660,6 +665,12 @@ fn key_bytes(seed: Option<u64>, purpose: u64) -> [u8; 64] {
         }
     }
     bytes
+}
+
+/// What the controller of the endpoint's `number`th connection draws its chances from.
+fn controller_seed(seed: Option<u64>, number: u64) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = key_bytes(seed, 3);
+    mix(u64::from_le_bytes([a, b, c, d, e, f, g, h]).wrapping_add(number))
 }
 
 /// SplitMix64's finaliser (Steele, Lea, Flood 2014): spreads a counter over 64 bits.

@@ -15,7 +15,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use cc::{AckedPacket, LostPacket, delivery::SendState};
+use cc::{
+    AckedPacket, LostPacket,
+    delivery::{Sampler, SendState},
+};
 use units::{ByteCount, Timestamp};
 
 use crate::tap::Space;
@@ -162,14 +165,15 @@ impl Ledger {
     }
 
     /// Takes the lost prefix out of flight: the oldest unacknowledged packets that sum up to
-    /// `bytes`, the newest of them sent at `sent_at`. Looks in `likely` first: quinn-proto does not
-    /// say which space lost. Returns the space, or `None` if no prefix matches.
+    /// `bytes`, the newest of them sent at `sent_at`; counts them in `sampler`. Looks in `likely` first:
+    /// quinn-proto does not say which space lost. Returns the space, or `None` if no prefix matches.
     pub(crate) fn on_lost(
         &mut self,
         now: Timestamp,
         likely: Space,
         sent_at: Timestamp,
         bytes: ByteCount,
+        sampler: &mut Sampler,
         lost: &mut Vec<LostPacket>,
     ) -> Option<Space> {
         let others = Space::ALL.into_iter().filter(|&space| space != likely);
@@ -184,7 +188,8 @@ impl Ledger {
             if let Slot::Outstanding(entry) = *slot
                 && !entry.is_mtu_probe
             {
-                let packet = lost_packet(number, &entry);
+                sampler.on_lost(entry.size);
+                let packet = lost_packet(number, &entry, sampler.lost_since(&entry.send_state));
                 *slot = Slot::Lost { at: now, packet };
                 self.in_flight -= entry.size;
                 self.in_flight_count -= 1;
@@ -376,12 +381,14 @@ fn acked(number: u64, entry: &Entry) -> AckedPacket {
     }
 }
 
-fn lost_packet(number: u64, entry: &Entry) -> LostPacket {
+fn lost_packet(number: u64, entry: &Entry, lost_since_sent: ByteCount) -> LostPacket {
     LostPacket {
         packet_number: number,
         sent_at: entry.sent_at,
         size: entry.size,
         is_app_limited: entry.is_app_limited,
         tx_in_flight: entry.tx_in_flight,
+        lost_since_sent,
+        send_tag: entry.send_state.send_tag,
     }
 }

@@ -13,8 +13,10 @@
 use std::time::Duration;
 
 use cc::{
-    AckedPacket, Controller, FeedbackEvent, LostPacket, RttEstimator, SentEvent, delivery::Sampler,
-    pacer::Pacer, round::RoundCounter,
+    AckedPacket, Controller, FeedbackEvent, LostPacket, RttEstimator, SentEvent,
+    delivery::{Sampler, SendState},
+    pacer::Pacer,
+    round::RoundCounter,
 };
 use qlogs::{Event as LogEvent, LossTrigger, Metrics};
 use units::{ByteCount, Rate, Timestamp};
@@ -281,7 +283,10 @@ impl Sender {
         is_mtu_probe: bool,
     ) -> ByteCount {
         let size = ByteCount::new(u64::from(sent.length));
-        let send_state = self.sampler.on_sent(sent_at, self.ledger.in_flight(), size);
+        let send_state = SendState {
+            send_tag: self.controller.send_tag(),
+            ..self.sampler.on_sent(sent_at, self.ledger.in_flight(), size)
+        };
         let tx_in_flight = self.ledger.in_flight() + size;
         self.ledger.on_sent(
             sent.space,
@@ -372,6 +377,7 @@ impl Sender {
             .and_then(|(from, to)| tapped.ranges.get(from..to))
             .unwrap_or_default();
         let first = self.delivered.len();
+        let first_late = self.late.len();
         let outcome =
             self.ledger
                 .on_ack(received.space, ranges, &mut self.delivered, &mut self.late);
@@ -382,6 +388,9 @@ impl Sender {
                 delivered.packet.sent_at,
                 delivered.packet.size,
             );
+        }
+        for late in &self.late[first_late..] {
+            self.sampler.on_late(now, late.size);
         }
         if let Some(sent_at) = outcome.largest_sent_at
             && outcome.has_ack_eliciting
@@ -437,10 +446,14 @@ impl Sender {
     ) {
         let first = self.lost.len();
         self.stats.loss_events += 1;
-        let Some(space) = self
-            .ledger
-            .on_lost(now, likely, sent_at, bytes, &mut self.lost)
-        else {
+        let Some(space) = self.ledger.on_lost(
+            now,
+            likely,
+            sent_at,
+            bytes,
+            &mut self.sampler,
+            &mut self.lost,
+        ) else {
             self.stats.loss_mismatches += 1;
             return;
         };
@@ -449,7 +462,6 @@ impl Sender {
         self.stats.packets_lost += lost.len() as u64;
         for packet in lost {
             self.stats.bytes_lost += packet.size;
-            self.sampler.on_lost(packet.size);
         }
         if let Some(log) = log {
             for packet in lost {
@@ -522,6 +534,8 @@ impl Sender {
         self.acked.clear();
         self.acked
             .extend(self.delivered.iter().map(|delivered| delivered.packet));
+        let ce_count = if seen.has_ce { seen.ce_count.max(1) } else { 0 };
+        self.sampler.on_marked(self.mtu * ce_count);
         let newest = self.delivered.iter().max_by_key(|d| d.packet.sent_at);
         let is_round_start = newest.is_some_and(|newest| {
             self.round
@@ -536,7 +550,7 @@ impl Sender {
             lost: &self.lost,
             late: &self.late,
             is_persistent_congestion: seen.is_persistent,
-            ce_count: if seen.has_ce { seen.ce_count.max(1) } else { 0 },
+            ce_count,
             largest_acked_sent_at: seen.largest_sent_at,
             in_flight_before,
             in_flight: self.ledger.in_flight(),
@@ -548,6 +562,9 @@ impl Sender {
         };
         self.stats.ce_count += event.ce_count;
         self.controller.on_feedback(now, &event);
+        if self.controller.is_self_limited() {
+            self.sampler.on_app_limited(self.ledger.in_flight());
+        }
     }
 
     /// After every call into the controller: its state changes and figures go to the log.

@@ -74,6 +74,8 @@ fn lost(packet: AckedPacket) -> LostPacket {
         size: packet.size,
         is_app_limited: packet.is_app_limited,
         tx_in_flight: packet.tx_in_flight,
+        lost_since_sent: packet.size,
+        send_tag: 0,
     }
 }
 

@@ -397,7 +397,14 @@ impl Shadow {
         let mut lost: Vec<LostPacket> = Vec::new();
         let space = self
             .ledger
-            .on_lost(now, likely, sent_at, ByteCount::new(bytes), &mut lost)
+            .on_lost(
+                now,
+                likely,
+                sent_at,
+                ByteCount::new(bytes),
+                &mut Sampler::new(),
+                &mut lost,
+            )
             .expect("a prefix of the ledger that sums up to the lost bytes");
         let list = &mut self.unacknowledged[space.index()];
         let mut sum = 0;
