@@ -139,8 +139,17 @@ impl Recovery {
         is_new
     }
 
-    /// Notes that the network marked packets: then there was congestion, and there is nothing to take back.
+    /// Notes that the network marked packets: that is an episode too, and as there was congestion, there is nothing to take
+    /// back.
     pub(super) fn on_marked(&mut self) {
+        if !self.is_open {
+            *self = Self {
+                is_open: true,
+                first_lost: u64::MAX,
+                ..Self::default()
+            };
+        }
+        self.has_loss = true;
         self.saved = None;
     }
 

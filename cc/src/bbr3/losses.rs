@@ -45,8 +45,7 @@ impl Bbr3 {
         self.loss_round
             .count_range(packet.packet_number, counts_packets);
 
-        let was_open = self.recovery.is_open();
-        if !was_open {
+        if !self.recovery.is_open() {
             self.save_window();
         }
         let saved = Saved {
@@ -83,6 +82,9 @@ impl Bbr3 {
     fn on_marked(&mut self, now: Timestamp, event: &FeedbackEvent<'_>) {
         self.loss_round.note_loss(self.delivered);
         self.loss_round.count_marks();
+        if !self.recovery.is_open() {
+            self.save_window();
+        }
         self.recovery.on_marked();
         if let Some(sample) = &event.sample
             && self.cycle.is_probe_sample
