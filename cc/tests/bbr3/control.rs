@@ -132,7 +132,7 @@ fn the_long_term_bound_holds_in_every_state_of_the_cycle_and_headroom_in_cruise(
     });
     script.assert_state(State::ProbeBwDown);
     assert_eq!(script.window(), packets(299));
-    script.to_refill();
+    script.play_until_refill();
     for _ in 0..10 {
         script.ack(bounded());
     }

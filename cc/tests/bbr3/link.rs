@@ -12,7 +12,7 @@ use cc::{
     SentEvent, State, Trigger,
 };
 use netsim::{Change, Packet, Pipe, PipeConfig, RandomStreams};
-use units::{ByteCount, Fraction, Rate, Timestamp};
+use units::{ByteCount, Fraction, Rate, Timestamp, math};
 
 pub(crate) const DATAGRAM: ByteCount = ByteCount::new(1_250);
 
@@ -94,6 +94,7 @@ pub(crate) struct Outcome {
     pub(crate) sent: u64,
     pub(crate) lost: u64,
     pub(crate) timeouts: u64,
+    /// The most that left at once, after the first second.
     pub(crate) largest_burst: ByteCount,
 }
 
@@ -186,7 +187,6 @@ struct Link {
     sampler: Sampler,
     pacer: Pacer,
     is_idle: bool,
-    written: u64,
     last_progress_at: Timestamp,
     timeouts_in_a_row: u32,
     outcome: Outcome,
@@ -224,7 +224,6 @@ impl Link {
             sampler: Sampler::new(),
             pacer: Pacer::new(),
             is_idle: true,
-            written: 0,
             last_progress_at: Timestamp::ZERO,
             timeouts_in_a_row: 0,
             outcome: Outcome::default(),
@@ -356,9 +355,10 @@ impl Link {
             self.in_flight += DATAGRAM;
         }
         let bytes = DATAGRAM * count;
-        self.written += bytes.as_u64();
         self.outcome.sent += count;
-        self.outcome.largest_burst = self.outcome.largest_burst.max(bytes);
+        if self.now > Timestamp::from_secs(1) {
+            self.outcome.largest_burst = self.outcome.largest_burst.max(bytes);
+        }
         self.pacer.on_sent(self.now, bytes, rate, quantum);
         self.controller.on_sent(
             self.now,
@@ -374,11 +374,11 @@ impl Link {
 
     fn move_packets(&mut self) {
         let back = self.setup.rtt / 2;
-        let drift = self.setup.drift_per_second.as_nanos() as f64;
+        let drift = nanos(self.setup.drift_per_second);
         let slots = self.setup.ack_slots;
         let acks = &mut self.acks;
         self.pipe.advance(self.now, &mut |at, packet| {
-            let late = Duration::from_nanos((drift * seconds(at)) as u64);
+            let late = Duration::from_nanos(math::mul_div(drift, at.as_nanos(), 1_000_000_000));
             let arrival = at + back + late;
             let arrival = match slots {
                 Some(slot) => {

@@ -181,7 +181,7 @@ fn refill_drops_the_short_term_bounds_and_takes_one_round() {
         ..Ack::default()
     });
     assert!(script.model().bw_shortterm.is_some());
-    script.to_refill();
+    script.play_until_refill();
     assert_eq!(script.model().bw_shortterm, None);
     assert_eq!(script.model().inflight_shortterm, None);
     assert_eq!(script.pacing_rate(), RATE.scale(99, 100));

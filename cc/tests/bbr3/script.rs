@@ -148,7 +148,7 @@ impl Script {
 
     pub(crate) fn refill(algorithm: Algorithm) -> Self {
         let mut script = Self::cruise(algorithm);
-        script.to_refill();
+        script.play_until_refill();
         script
     }
 
@@ -177,7 +177,7 @@ impl Script {
     /// The same in the next probe, with the window at its bound and 200 packets in flight.
     pub(crate) fn bounded_up(algorithm: Algorithm) -> Self {
         let mut script = Self::bounded_down(algorithm);
-        script.to_refill();
+        script.play_until_refill();
         for _ in 0..10 {
             script.ack(bounded());
         }
@@ -187,7 +187,7 @@ impl Script {
         script
     }
 
-    pub(crate) fn to_refill(&mut self) {
+    pub(crate) fn play_until_refill(&mut self) {
         for _ in 0..40 {
             if self.state() == State::ProbeBwRefill {
                 return;
