@@ -18,6 +18,8 @@ use crate::faults::Fault;
 use crate::fixed::{Fixed, FixedConfig};
 use crate::new_reno::NewReno;
 use crate::options::{CUBIC_OPTIONS, LossBasedOptions, NEW_RENO_OPTIONS, OptionError};
+#[cfg(feature = "mutants")]
+use crate::zoo::{Defect, Defective, Victim};
 
 /// A controller by name, with its settings.
 ///
@@ -55,6 +57,9 @@ pub enum Algorithm {
     /// BBRv3 with one thing wrong, for tests.
     #[cfg(feature = "mutants")]
     FaultyBbr3(Bbr3Fault),
+    /// A controller that is told or tells something wrong, for tests: see [`crate::zoo`].
+    #[cfg(feature = "mutants")]
+    Defective(Defect, Victim),
     /// A fixed rate, for tests and measurements.
     Fixed(FixedConfig),
 }
@@ -120,6 +125,10 @@ impl Algorithm {
             Self::Bbr3 => Box::new(Bbr3::new(max_datagram_size, seed)),
             #[cfg(feature = "mutants")]
             Self::FaultyBbr3(fault) => Box::new(Bbr3::with_fault(max_datagram_size, seed, fault)),
+            #[cfg(feature = "mutants")]
+            Self::Defective(defect, victim) => {
+                Box::new(Defective::new(max_datagram_size, defect, victim))
+            }
             Self::Fixed(config) => Box::new(Fixed::new(config, max_datagram_size)),
         }
     }
@@ -128,7 +137,10 @@ impl Algorithm {
     #[must_use]
     pub const fn is_faulty(&self) -> bool {
         #[cfg(feature = "mutants")]
-        return matches!(self, Self::Faulty(..) | Self::FaultyBbr3(_));
+        return matches!(
+            self,
+            Self::Faulty(..) | Self::FaultyBbr3(_) | Self::Defective(..)
+        );
         #[cfg(not(feature = "mutants"))]
         return false;
     }
@@ -164,6 +176,10 @@ impl FromStr for Algorithm {
         {
             return Ok(Self::FaultyBbr3(fault));
         }
+        #[cfg(feature = "mutants")]
+        if let Some(algorithm) = defective(text) {
+            return Ok(algorithm);
+        }
         if let Some((base, options)) = split_options(text) {
             return base.with_options(text, options);
         }
@@ -183,6 +199,15 @@ impl FromStr for Algorithm {
         }
         Ok(Self::Fixed(config))
     }
+}
+
+/// Reads the name of a controller with a defect, such as `cubic!first-ack`.
+#[cfg(feature = "mutants")]
+fn defective(text: &str) -> Option<Algorithm> {
+    let (victim, defect) = text.split_once('!')?;
+    let victim = Victim::ALL.into_iter().find(|row| row.name() == victim)?;
+    let defect = Defect::ALL.into_iter().find(|row| row.name() == defect)?;
+    Some(Algorithm::Defective(defect, victim))
 }
 
 /// Splits a loss-based controller's text into its row of the table and the options; `None` if it is no such text.
@@ -269,6 +294,8 @@ impl fmt::Display for Algorithm {
             Self::Bbr3 => f.write_str("bbr3"),
             #[cfg(feature = "mutants")]
             Self::FaultyBbr3(fault) => f.write_str(fault.name()),
+            #[cfg(feature = "mutants")]
+            Self::Defective(defect, victim) => write!(f, "{}!{}", victim.name(), defect.name()),
             Self::Fixed(config) => {
                 write!(f, "fixed:{}", without_spaces(config.rate.to_string()))?;
                 if config.window != FixedConfig::LARGE_WINDOW {
@@ -467,6 +494,19 @@ mod tests {
                 LossBasedOptions::WITHOUT_HYSTART
             ))
         );
+    }
+
+    #[test]
+    #[cfg(feature = "mutants")]
+    fn a_defect_follows_the_name_of_its_victim() {
+        for (defect, victim) in Defect::ALL.into_iter().zip(Victim::ALL.into_iter().cycle()) {
+            let algorithm = Algorithm::Defective(defect, victim);
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+            assert!(algorithm.is_faulty());
+            let controller = algorithm.build(ByteCount::new(1_200));
+            assert_eq!(controller.name(), victim.name());
+        }
+        assert!("cubic!unknown".parse::<Algorithm>().is_err());
     }
 
     #[test]

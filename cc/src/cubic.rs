@@ -58,6 +58,22 @@ impl Cubic {
     }
 }
 
+#[cfg(feature = "mutants")]
+impl Cubic {
+    /// Makes one that forgets the fraction of a datagram after each acknowledgement: [`crate::zoo::Defect::WholePackets`].
+    pub(crate) fn with_whole_packets(max_datagram_size: ByteCount) -> Self {
+        let options = LossBasedOptions::DEFAULT;
+        let growth = CubicGrowth {
+            sabotage: Sabotage {
+                drops_fractions: true,
+                ..Sabotage::default()
+            },
+            ..CubicGrowth::new(options.fast_convergence)
+        };
+        Self::with_avoidance(max_datagram_size, options, growth)
+    }
+}
+
 /// Growth along the cubic curve or, where that is slower, as fast as Reno.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CubicGrowth {
@@ -210,6 +226,12 @@ impl Avoidance for CubicGrowth {
         if self.sabotage.fault == Some(Fault::M2) {
             epoch.reno_window = Sabotage::timed_reno_window(epoch.elapsed(now), ack, self.w_max);
         }
+        #[cfg(feature = "mutants")]
+        if self.sabotage.drops_fractions {
+            let grown = epoch.grow(now, ack, self.prior) - ack.window;
+            let datagram = ack.max_datagram_size.as_u64();
+            return ack.window + ByteCount::new(grown.as_u64() / datagram * datagram);
+        }
         epoch.grow(now, ack, self.prior)
     }
 
@@ -266,6 +288,8 @@ impl Avoidance for CubicGrowth {
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 struct Sabotage {
     fault: Option<Fault>,
+    /// Whether growth is rounded down to whole datagrams.
+    drops_fractions: bool,
     /// The one stamp of those that have only one, once there was a cut.
     stamp: Option<Timestamp>,
     shifts: u64,

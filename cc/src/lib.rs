@@ -49,6 +49,8 @@ pub mod round;
 pub mod rtt;
 pub mod state;
 pub mod testing;
+#[cfg(feature = "mutants")]
+pub mod zoo;
 
 mod cubic_curve;
 mod hystart;
@@ -74,3 +76,5 @@ pub use recovery::Episode;
 pub use round::RoundCounter;
 pub use rtt::RttEstimator;
 pub use state::{State, Transition, Trigger};
+#[cfg(feature = "mutants")]
+pub use zoo::{Defect, Victim};

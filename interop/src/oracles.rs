@@ -5,13 +5,16 @@
 //! | O1 stuck | a sender that has data stands at its minimum window for 2 s and 50 round trips, and nothing is lost |
 //! | O2 phantom recovery | recovery begins without a packet newly declared lost or a mark |
 //! | O4 overfull | more is sent although the bytes in flight fill the window, and neither a probe timeout nor an overdue acknowledgement allows it |
+//! | O5 unpaced | something leaves before the pacing rate allows, and neither a probe timeout nor an overdue acknowledgement does |
 //! | O6 probe storm | three probe timeouts in a row on a link that drops nothing |
+//! | O8 plateau | a sender that has data and loses nothing fills a window below a quarter of the bandwidth-delay product for 30 round trips, and the window does not grow |
 //! | O9 double cut | recovery begins twice within one round trip |
 //! | O10 conservation | a packet is neither delivered, nor dropped for a cause, nor inside the link |
+//! | O11 no collapse | persistent congestion leaves a loss-based sender's window where it was |
 //!
-//! The numbers are those of the project's list; O3 (a recovery or epoch that begins in the future) is an invariant of the
-//! controllers themselves (`cc/tests/random_operations.rs`), O5 (pacing) is proven on the stack
-//! (`quic-core/tests/stack/pacing.rs`), and O7 is about BBR.
+//! The numbers are those of the project's list, O11 is ours; O3 (a recovery or epoch that begins in the future) is an
+//! invariant of the controllers themselves (`cc/tests/random_operations.rs`), which do not tell where their boundary is, and
+//! O7 is about BBR.
 //!
 //! An oracle listens and answers nothing. The first violation fails the run.
 
@@ -20,7 +23,7 @@ use std::time::Duration;
 use cc::{State, Transition, Trigger};
 use quic_core::SenderUpdate;
 use serde::Serialize;
-use units::{ByteCount, Timestamp};
+use units::{ByteCount, Rate, Timestamp};
 
 use crate::results::LinkCounts;
 
@@ -30,6 +33,11 @@ const LONGEST_STAY: Duration = Duration::from_secs(2);
 const LONGEST_STAY_SAMPLES: u64 = 50;
 /// How many packets a probe timeout lets go (RFC 9002 section 6.2.4).
 const PROBES: u64 = 2;
+/// How many round trips a plateau lasts.
+const PLATEAU_ROUNDS: u64 = 30;
+/// The least a full window grows in them, in datagrams: Reno would grow by 30, CUBIC's Reno-friendly region by 16 (RFC 9438
+/// section 4.3).
+const PLATEAU_GROWTH: u64 = 8;
 /// How many probe timeouts in a row a link may see that drops nothing.
 const MOST_PROBES: u64 = 2;
 
@@ -44,17 +52,31 @@ pub struct Violation {
     pub what: &'static str,
 }
 
+/// What is known of a run beforehand. The default knows nothing and has little to say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surroundings {
+    /// The shortest round-trip time that the link can have.
+    pub(crate) shortest_rtt: Duration,
+    /// Whether the sender takes what it can get; one without data may stand at any window.
+    pub(crate) is_greedy: bool,
+    /// The smallest bandwidth-delay product that the link can have, if it is known.
+    pub(crate) bdp: Option<ByteCount>,
+    /// Whether things happen when they should, as in virtual time.
+    pub(crate) is_punctual: bool,
+}
+
 /// Watches the sender of one run.
 #[derive(Debug)]
 pub(crate) struct Oracles {
-    /// The shortest round-trip time that the link can have.
-    shortest_rtt: Duration,
-    /// Whether the sender takes what it can get; one without data may stand at any window.
-    is_greedy: bool,
+    around: Surroundings,
     last: Option<Seen>,
     stay: Option<Stay>,
+    plateau: Option<Plateau>,
+    pacing: Pacing,
     entered: bool,
     cut_at: Option<Timestamp>,
+    /// Whether the sender's states are those of RFC 9002 section 7.3.
+    is_loss_based: bool,
     /// How many probes may still leave through a full window.
     exempt: u64,
     /// When something left through it that was no probe.
@@ -73,6 +95,31 @@ struct Seen {
     marks: u64,
     probe_timeouts: u64,
     ack_exemptions: u64,
+    persistent_congestions: u64,
+    pacing_rate: Rate,
+    window: ByteCount,
+}
+
+/// Full windows in a row that are too small for the link.
+#[derive(Debug, Clone, Copy)]
+struct Plateau {
+    /// The window at its beginning.
+    window: ByteCount,
+    packets_lost: u64,
+    rounds: u64,
+    round_began_at: Timestamp,
+    /// Whether the window was filled since then.
+    was_full: bool,
+}
+
+/// When a paced sender may send next.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pacing {
+    release_at: Timestamp,
+    /// How many probes may still leave before that.
+    probes: u64,
+    /// When something left before that which was no probe.
+    early_at: Option<Timestamp>,
 }
 
 /// A stay at the minimum window.
@@ -84,12 +131,14 @@ struct Stay {
 }
 
 impl Oracles {
-    pub(crate) fn new(shortest_rtt: Duration, is_greedy: bool) -> Self {
+    pub(crate) fn new(around: Surroundings) -> Self {
         Self {
-            shortest_rtt,
-            is_greedy,
+            around,
             last: None,
             stay: None,
+            plateau: None,
+            pacing: Pacing::default(),
+            is_loss_based: false,
             entered: false,
             cut_at: None,
             exempt: 0,
@@ -102,6 +151,13 @@ impl Oracles {
 
     /// The controller's state changed; what brought it is seen with the next update.
     pub(crate) fn on_transition(&mut self, now: Timestamp, transition: &Transition) {
+        self.is_loss_based = matches!(
+            transition.to,
+            State::SlowStart
+                | State::ConservativeSlowStart
+                | State::CongestionAvoidance
+                | State::Recovery
+        );
         // A cut that is taken back did not happen.
         if transition.trigger == Trigger::SpuriousLoss {
             self.cut_at = None;
@@ -110,7 +166,7 @@ impl Oracles {
             return;
         }
         self.entered = true;
-        let soon = |at: Timestamp| now.saturating_since(at) < self.shortest_rtt;
+        let soon = |at: Timestamp| now.saturating_since(at) < self.around.shortest_rtt;
         if self.cut_at.is_some_and(soon) {
             self.violated("O9", now, "recovery began twice within one round trip");
         }
@@ -124,6 +180,9 @@ impl Oracles {
             marks: update.ce_count,
             probe_timeouts: update.pto_count,
             ack_exemptions: update.ack_exemptions,
+            persistent_congestions: update.persistent_congestions,
+            pacing_rate: update.pacing_rate,
+            window: update.window,
         };
         if let Some(last) = self.last {
             let is_told = seen.packets_lost > last.packets_lost || seen.marks > last.marks;
@@ -134,6 +193,15 @@ impl Oracles {
                     "recovery began without a packet newly lost or a mark",
                 );
             }
+            let has_collapsed = seen.persistent_congestions > last.persistent_congestions;
+            if has_collapsed && self.is_loss_based && !is_near_the_floor(last.window, update) {
+                self.violated(
+                    "O11",
+                    now,
+                    "persistent congestion left the window where it was",
+                );
+            }
+            self.watch_the_pace(now, update, last);
             if seen.probe_timeouts > last.probe_timeouts {
                 self.exempt = PROBES;
             }
@@ -162,11 +230,87 @@ impl Oracles {
         }
         self.entered = false;
         self.watch_the_floor(now, update);
+        self.watch_for_a_plateau(now, update);
         self.last = Some(seen);
     }
 
+    /// cc::pacer: what leaves puts off the next release by the time it takes at the pacing rate, and lateness is made up for
+    /// by one quantum at most.
+    fn watch_the_pace(&mut self, now: Timestamp, update: &SenderUpdate, last: Seen) {
+        let rides = update.ack_exemptions - last.ack_exemptions;
+        self.pacing.probes += (update.pto_count - last.probe_timeouts) * PROBES;
+        if let Some(at) = self.pacing.early_at.take()
+            && rides == 0
+        {
+            self.violated("O5", at, "more left than the pacing rate allows");
+        }
+        if !self.around.is_punctual || update.in_flight <= last.in_flight {
+            return;
+        }
+        let rate = last.pacing_rate.max(update.pacing_rate);
+        let pacing = &mut self.pacing;
+        if pacing.release_at > now + SEND_CLOCK {
+            match pacing.probes.checked_sub(1) {
+                Some(left) => pacing.probes = left,
+                // What an acknowledgement rode on is counted after it has left.
+                None => pacing.early_at = Some(now),
+            }
+        }
+        let datagram = update.minimum_window.scale(1, 2);
+        let quantum = rate
+            .bytes_in(QUANTUM_SPAN)
+            .clamp(datagram * 2, LARGEST_QUANTUM);
+        let earliest = now.saturating_sub(rate.time_for(quantum));
+        let sent = update.in_flight - last.in_flight;
+        pacing.release_at = pacing.release_at.max(earliest) + rate.time_for(sent);
+    }
+
+    fn watch_for_a_plateau(&mut self, now: Timestamp, update: &SenderUpdate) {
+        let is_small = self
+            .around
+            .bdp
+            .is_some_and(|bdp| update.window < bdp.scale(1, 4));
+        // A stay at the minimum is O1's.
+        let is_at_minimum = update.window <= update.minimum_window;
+        if !is_small || is_at_minimum || !self.around.is_greedy {
+            self.plateau = None;
+            return;
+        }
+        let datagram = update.minimum_window.scale(1, 2);
+        let fresh = Plateau {
+            window: update.window,
+            packets_lost: update.packets_lost,
+            rounds: 0,
+            round_began_at: now,
+            was_full: false,
+        };
+        let plateau = self.plateau.get_or_insert(fresh);
+        let has_grown = update.window >= plateau.window + datagram * PLATEAU_GROWTH;
+        if has_grown || update.packets_lost > plateau.packets_lost {
+            *plateau = fresh;
+        }
+        plateau.was_full |= update.in_flight + datagram > update.window;
+        let Some(latest) = update.latest_rtt else {
+            return;
+        };
+        if now.saturating_since(plateau.round_began_at) < latest {
+            return;
+        }
+        // A round without enough to send says nothing.
+        plateau.rounds += u64::from(plateau.was_full);
+        plateau.round_began_at = now;
+        plateau.was_full = false;
+        if plateau.rounds > PLATEAU_ROUNDS {
+            self.violated(
+                "O8",
+                now,
+                "the window stands below a quarter of the bandwidth-delay product for 30 round trips, full and without loss",
+            );
+        }
+    }
+
     fn watch_the_floor(&mut self, now: Timestamp, update: &SenderUpdate) {
-        if !self.is_greedy || update.window > update.minimum_window {
+        if !self.around.is_greedy || update.window > update.minimum_window {
             self.stay = None;
             return;
         }
@@ -227,16 +371,34 @@ impl Oracles {
     }
 }
 
+/// RFC 9002 section 7.6.2: the window falls to the minimum. What the same event acknowledges lets it grow from there.
+fn is_near_the_floor(before: ByteCount, update: &SenderUpdate) -> bool {
+    update.window <= (update.minimum_window * 2).max(before.scale(1, 4))
+}
+
+/// draft-ietf-ccwg-bbr-06 section 5.6.3, and the default of [`cc::Controller::send_quantum`].
+const QUANTUM_SPAN: Duration = Duration::from_millis(1);
+/// The sender's clock runs ahead of the run's by a nanosecond for each packet of an instant, to tell them apart.
+const SEND_CLOCK: Duration = Duration::from_micros(1);
+const LARGEST_QUANTUM: ByteCount = ByteCount::new(64_000);
+
 #[cfg(test)]
 mod tests {
-    use units::Rate;
-
     use super::*;
 
     const RTT: Duration = Duration::from_millis(10);
 
     fn ms(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    fn watch(is_greedy: bool) -> Oracles {
+        Oracles::new(Surroundings {
+            shortest_rtt: RTT,
+            is_greedy,
+            bdp: Some(ByteCount::new(108_004)),
+            is_punctual: true,
+        })
     }
 
     fn update() -> SenderUpdate {
@@ -265,7 +427,7 @@ mod tests {
     #[test]
     fn a_stay_at_the_floor_is_told_from_a_visit() {
         let stand = |is_greedy: bool, loses: bool, has_samples: bool, until: u64| {
-            let mut oracles = Oracles::new(RTT, is_greedy);
+            let mut oracles = watch(is_greedy);
             for at in (0..until).step_by(10) {
                 let mut update = update();
                 update.window = update.minimum_window;
@@ -289,7 +451,7 @@ mod tests {
     #[test]
     fn recovery_needs_a_loss_or_a_mark() {
         let enter = |lost, marks| {
-            let mut oracles = Oracles::new(RTT, true);
+            let mut oracles = watch(true);
             oracles.on_update(ms(0), &update());
             oracles.on_transition(ms(20), &recovery());
             let mut update = update();
@@ -311,7 +473,7 @@ mod tests {
             trigger: Trigger::SpuriousLoss,
         };
         let cuts = |apart: u64, is_undone: bool| {
-            let mut oracles = Oracles::new(RTT, true);
+            let mut oracles = watch(true);
             oracles.on_update(ms(0), &update());
             for (at, lost) in [(20, 1), (20 + apart, 2)] {
                 if lost == 2 && is_undone {
@@ -332,7 +494,7 @@ mod tests {
     #[test]
     fn a_full_window_sends_two_probes_and_no_more() {
         let send = |before: u64, pto_count, packets: u64| {
-            let mut oracles = Oracles::new(RTT, true);
+            let mut oracles = watch(true);
             let mut update = update();
             update.in_flight = ByteCount::new(before);
             oracles.on_update(ms(0), &update);
@@ -349,7 +511,7 @@ mod tests {
         assert_eq!(send(27_000, 1, 3), Some("O4"));
         assert_eq!(send(26_999, 0, 1), None);
         // What an overdue acknowledgement rides on may pass once.
-        let mut oracles = Oracles::new(RTT, true);
+        let mut oracles = watch(true);
         let mut full = update();
         full.in_flight = full.window;
         oracles.on_update(ms(0), &full);
@@ -363,7 +525,7 @@ mod tests {
     #[test]
     fn probes_on_a_link_that_drops_nothing_are_a_storm() {
         let probe = |count, dropped| {
-            let mut oracles = Oracles::new(RTT, true);
+            let mut oracles = watch(true);
             for pto_count in 0..=count {
                 let mut update = update();
                 update.pto_count = pto_count;
@@ -384,7 +546,7 @@ mod tests {
 
     #[test]
     fn the_links_must_not_lose_count() {
-        let oracles = Oracles::new(RTT, true);
+        let oracles = watch(true);
         let link = LinkCounts::default();
         let violation = oracles.finish(ms(7), [(&link, true), (&link, false)]);
         assert_eq!(violation.map(|violation| violation.oracle), Some("O10"));
@@ -392,11 +554,84 @@ mod tests {
 
     #[test]
     fn the_first_violation_is_the_one_that_counts() {
-        let mut oracles = Oracles::new(RTT, true);
+        let mut oracles = watch(true);
         oracles.on_update(ms(0), &update());
         oracles.on_transition(ms(5), &recovery());
         oracles.on_update(ms(5), &update());
         oracles.on_transition(ms(6), &recovery());
         assert_eq!(first(oracles), Some("O2"));
+    }
+
+    #[test]
+    fn a_full_window_that_stands_still_below_a_quarter_of_the_link_is_a_plateau() {
+        let stand = |window: u64, in_flight: u64, growth: u64, loses: bool, rounds: u64| {
+            let mut oracles = watch(true);
+            for round in 0..=rounds {
+                let mut update = update();
+                update.window = ByteCount::new(window + round * growth);
+                update.in_flight = ByteCount::new(in_flight + round * growth);
+                update.latest_rtt = Some(RTT);
+                update.packets_lost = if loses { round / 20 } else { 0 };
+                oracles.on_update(ms(10 * round), &update);
+            }
+            first(oracles)
+        };
+        assert_eq!(stand(27_000, 27_000, 0, false, 31), Some("O8"));
+        assert_eq!(stand(27_000, 27_000, 0, false, 30), None, "too short");
+        assert_eq!(stand(27_001, 27_001, 0, false, 99), None, "a quarter");
+        assert_eq!(stand(27_000, 13_500, 0, false, 99), None, "not full");
+        assert_eq!(stand(27_000, 27_000, 0, true, 99), None, "it loses");
+        assert_eq!(stand(6_750, 6_750, 540, false, 37), None, "it grows");
+    }
+
+    #[test]
+    fn no_more_leaves_than_the_pacing_rate_allows() {
+        // 10.8 Mbit/s are 1,350 bytes a millisecond; the quantum is two datagrams, and another two may catch up.
+        let send = |every_us: u64, batch: u64, probes: u64, rides: u64| {
+            let mut oracles = watch(true);
+            let mut update = update();
+            update.window = ByteCount::mb(1);
+            update.in_flight = ByteCount::ZERO;
+            update.pacing_rate = Rate::from_bps(10_800_000);
+            let mut now = ms(100);
+            oracles.on_update(now, &update);
+            for _ in 0..100 {
+                now += Duration::from_micros(every_us);
+                update.in_flight += ByteCount::new(1_350 * batch);
+                update.pto_count += probes;
+                update.latest_rtt = Some(RTT);
+                oracles.on_update(now, &update);
+                update.ack_exemptions += rides;
+            }
+            oracles.on_update(now, &update);
+            first(oracles)
+        };
+        assert_eq!(send(1_000, 1, 0, 0), None);
+        assert_eq!(send(2_000, 2, 0, 0), None);
+        assert_eq!(send(980, 1, 0, 0), None, "two of a hundred caught up");
+        assert_eq!(send(950, 1, 0, 0), Some("O5"));
+        assert_eq!(send(500, 1, 1, 0), None, "probes");
+        assert_eq!(send(500, 1, 0, 1), None, "acknowledgements ride on them");
+    }
+
+    #[test]
+    fn persistent_congestion_brings_the_window_down() {
+        let collapse = |window: u64, has_state: bool| {
+            let mut oracles = watch(true);
+            oracles.on_update(ms(0), &update());
+            if has_state {
+                oracles.on_transition(ms(5), &recovery());
+            }
+            let mut update = update();
+            update.packets_lost = 1;
+            update.persistent_congestions = 1;
+            update.window = ByteCount::new(window);
+            oracles.on_update(ms(5), &update);
+            first(oracles)
+        };
+        assert_eq!(collapse(13_500, true), Some("O11"), "halved");
+        assert_eq!(collapse(2_700, true), None);
+        assert_eq!(collapse(6_750, true), None, "grown again");
+        assert_eq!(collapse(13_500, false), None, "not loss-based");
     }
 }

@@ -18,7 +18,7 @@ use netsim::{OutputRecord, Pipe};
 use quic_core::SenderUpdate;
 use units::{ByteCount, Timestamp};
 
-use crate::oracles::{Oracles, Violation};
+use crate::oracles::{Oracles, Surroundings, Violation};
 use crate::results::{LinkCounts, Outcome, Percentiles, RealTiming, SenderCounts};
 use crate::scenario::{DOWNLOAD_NAME, Scenario};
 
@@ -161,12 +161,17 @@ impl Recorder {
     /// nothing is said of what takes a round trip.
     #[must_use]
     pub fn of(scenario: &Scenario, is_real: bool) -> Self {
-        let shortest_rtt = match is_real {
-            true => Duration::ZERO,
-            false => scenario.shortest_rtt(),
+        let mut surroundings = Surroundings {
+            is_greedy: scenario.is_greedy(),
+            ..Surroundings::default()
         };
+        if !is_real {
+            surroundings.shortest_rtt = scenario.shortest_rtt();
+            surroundings.bdp = scenario.smallest_bdp();
+            surroundings.is_punctual = true;
+        }
         Self {
-            oracles: Some(Oracles::new(shortest_rtt, scenario.is_greedy())),
+            oracles: Some(Oracles::new(surroundings)),
             watch: scenario.phases_end.map(|from| Watch {
                 from,
                 window: scenario.datagram * 10,

@@ -165,8 +165,8 @@ impl ServerConfig {
         })
     }
 
-    /// Without cryptography, offering `alpn`: packets of the same sizes at the same instants as with TLS, in a third of
-    /// the time less. For [`crate::virt`] only, and only if both ends do so; a UDP host refuses it
+    /// Without cryptography, offering `alpn`: packets of the same sizes at the same instants as with TLS, for an eighth
+    /// less processor time. For [`crate::virt`] only, and only if both ends do so; a UDP host refuses it
     /// ([`ConfigError::Unprotected`]).
     pub fn unprotected(alpn: &[&[u8]]) -> Self {
         let alpn = alpn.iter().map(|name| name.to_vec()).collect();
@@ -201,8 +201,8 @@ impl ClientConfig {
         })
     }
 
-    /// Without cryptography, asking for one of `alpn`: packets of the same sizes at the same instants as with TLS, in a third of
-    /// the time less. For [`crate::virt`] only, and only if both ends do so; a UDP host refuses it
+    /// Without cryptography, asking for one of `alpn`: packets of the same sizes at the same instants as with TLS, for an eighth
+    /// less processor time. For [`crate::virt`] only, and only if both ends do so; a UDP host refuses it
     /// ([`ConfigError::Unprotected`]).
     pub fn unprotected(alpn: &[&[u8]]) -> Self {
         let alpn = alpn.iter().map(|name| name.to_vec()).collect();

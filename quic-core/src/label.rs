@@ -46,12 +46,19 @@ const FRAMES: [&str; 20] = [
     "handshake_done",
 ];
 
-const STATES: [State; 5] = [
+const STATES: [State; 12] = [
     State::SlowStart,
     State::ConservativeSlowStart,
     State::CongestionAvoidance,
     State::Recovery,
     State::FixedRate,
+    State::Startup,
+    State::Drain,
+    State::ProbeBwDown,
+    State::ProbeBwCruise,
+    State::ProbeBwRefill,
+    State::ProbeBwUp,
+    State::ProbeRtt,
 ];
 
 const FIRST_FRAME: u32 = 3;
@@ -104,6 +111,13 @@ pub(crate) fn of_state(state: State) -> Labels {
         State::CongestionAvoidance => 2,
         State::Recovery => 3,
         State::FixedRate => 4,
+        State::Startup => 5,
+        State::Drain => 6,
+        State::ProbeBwDown => 7,
+        State::ProbeBwCruise => 8,
+        State::ProbeBwRefill => 9,
+        State::ProbeBwUp => 10,
+        State::ProbeRtt => 11,
     };
     Labels(1 << (FIRST_STATE + index))
 }

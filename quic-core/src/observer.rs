@@ -27,6 +27,8 @@ pub struct SenderUpdate {
     pub pto_count: u64,
     /// Datagrams that left while the gate was closed, so that an acknowledgement could go with them.
     pub ack_exemptions: u64,
+    /// How often persistent congestion was established (RFC 9002 section 7.6).
+    pub persistent_congestions: u64,
 }
 
 impl Default for SenderUpdate {
@@ -42,6 +44,7 @@ impl Default for SenderUpdate {
             ce_count: 0,
             pto_count: 0,
             ack_exemptions: 0,
+            persistent_congestions: 0,
         }
     }
 }

@@ -600,6 +600,7 @@ impl Sender {
                 ce_count: self.stats.ce_count,
                 pto_count: self.stats.pto_count,
                 ack_exemptions: self.stats.ack_exemptions,
+                persistent_congestions: self.stats.persistent_congestions,
             };
             if let Some(observer) = &mut self.observer {
                 observer.on_update(now, &update);

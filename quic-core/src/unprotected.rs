@@ -1,5 +1,5 @@
 //! A session that protects nothing: the packets, sizes and steps of a TLS handshake, without cryptography. For virtual
-//! time only, where nobody listens and sealing packets is a third of the work.
+//! time only, where nobody listens and sealing and opening packets is an eighth of the work.
 //!
 //! ```text
 //!   client                                 server                      as long as in TLS

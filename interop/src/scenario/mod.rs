@@ -131,6 +131,26 @@ impl Scenario {
         shortest(&self.forward) + shortest(&self.reverse)
     }
 
+    /// The smallest product of bandwidth and round-trip time that the idle link ever has towards the client; `None` where
+    /// it is not known: without a rate, with a trace, or with a link made anew from each seed.
+    #[must_use]
+    pub fn smallest_bdp(&self) -> Option<ByteCount> {
+        if self.forward.slots_from.is_some() || self.forward.trace.is_some() {
+            return None;
+        }
+        let policer = self.forward.policer.map(|policer| policer.rate);
+        let shaper = self.forward.shaper.map(|shaper| shaper.rate);
+        let changed = self.forward.changes.iter().map(|(_, change)| match change {
+            netsim::Change::Rate(rate) => Some(*rate),
+            netsim::Change::Policer(policer) => policer.map(|policer| policer.rate),
+            netsim::Change::Shaper(shaper) => shaper.map(|shaper| shaper.rate),
+            _ => None,
+        });
+        let rates = [Some(self.forward.rate), policer, shaper].into_iter();
+        let slowest = rates.chain(changed).flatten().min()?;
+        (!slowest.is_infinite()).then(|| slowest.bytes_in(self.shortest_rtt()))
+    }
+
     /// Whether the tested sender takes what it can get.
     #[must_use]
     pub fn is_greedy(&self) -> bool {

@@ -264,6 +264,14 @@ fn d1_finds_out_newreno() {
 }
 
 #[test]
+#[cfg(feature = "mutants")]
+fn d1_finds_out_growth_in_whole_packets() {
+    let until = Timestamp::from_secs(12);
+    let verdict = Epoch::last(&play("cubic!whole-packets", &[300], until), 1.0, until).judge();
+    assert!(verdict.has_missed("C"));
+}
+
+#[test]
 fn d1_finds_out_a_plateau_that_should_have_been_lowered() {
     let until = Timestamp::from_secs(14);
     let flow = play("cubic-fastconv", &[320, 3_500], until);
