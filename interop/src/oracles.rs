@@ -16,30 +16,25 @@
 //! invariant of the controllers themselves (`cc/tests/random_operations.rs`), which do not tell where their boundary is, and
 //! O7 is about BBR.
 //!
+//! What a log shows afterwards is judged by `qlogs::oracles`, which has the limits too.
+//!
 //! An oracle listens and answers nothing. The first violation fails the run.
 
 use std::time::Duration;
 
 use cc::{State, Transition, Trigger};
+use qlogs::oracles::{LONGEST_STAY, LONGEST_STAY_SAMPLES, MOST_PROBES, PROBES};
 use quic_core::SenderUpdate;
 use serde::Serialize;
 use units::{ByteCount, Rate, Timestamp};
 
 use crate::results::LinkCounts;
 
-/// How long a sender may stand at its minimum window.
-const LONGEST_STAY: Duration = Duration::from_secs(2);
-/// How many RTT samples it takes besides, so that silence does not count.
-const LONGEST_STAY_SAMPLES: u64 = 50;
-/// How many packets a probe timeout lets go (RFC 9002 section 6.2.4).
-const PROBES: u64 = 2;
 /// How many round trips a plateau lasts.
 const PLATEAU_ROUNDS: u64 = 30;
 /// The least a full window grows in them, in datagrams: Reno would grow by 30, CUBIC's Reno-friendly region by 16 (RFC 9438
 /// section 4.3).
 const PLATEAU_GROWTH: u64 = 8;
-/// How many probe timeouts in a row a link may see that drops nothing.
-const MOST_PROBES: u64 = 2;
 
 /// The first thing that must not have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -66,11 +66,15 @@
 //! | `pacing_rate` | bit/s | rate at which the pacer releases data; absent while unlimited |
 
 #[cfg(feature = "read")]
+pub mod analyse;
+#[cfg(feature = "read")]
 pub mod check;
 mod directory;
 mod encode;
 mod header;
 mod json;
+#[cfg(feature = "read")]
+pub mod oracles;
 #[cfg(feature = "read")]
 mod ranges;
 #[cfg(feature = "read")]

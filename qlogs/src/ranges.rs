@@ -57,7 +57,6 @@ impl Ranges {
     }
 
     /// Whether the set is one run, or empty.
-    #[cfg(test)]
     pub(crate) fn is_whole(&self) -> bool {
         self.runs.len() <= 1
     }
