@@ -42,6 +42,10 @@ fn folder(test: &str) -> PathBuf {
 
 /// A download of 300 kB with some loss, played with a log: the server's file and the client's.
 fn logs(folder: &Path, controller: &str, seed: u64) -> [String; 2] {
+    logs_of(folder, "300 kB", controller, seed)
+}
+
+fn logs_of(folder: &Path, size: &str, controller: &str, seed: u64) -> [String; 2] {
     let scenario = folder.join("small.toml");
     let text = "name = \"small\"\n\
         about = \"Does a small download complete?\"\n\
@@ -54,8 +58,8 @@ fn logs(folder: &Path, controller: &str, seed: u64) -> [String; 2] {
         queue = \"1 BDP\"\n\
         loss = \"1 %\"\n\
         [download]\n\
-        size = \"300 kB\"\n";
-    fs::write(&scenario, text).expect("written");
+        size = \"SIZE\"\n";
+    fs::write(&scenario, text.replace("SIZE", size)).expect("written");
     let logs = folder.join(format!("{controller}-{seed}"));
     let seed = seed.to_string();
     let ended = tidegate(&[
@@ -73,13 +77,12 @@ fn logs(folder: &Path, controller: &str, seed: u64) -> [String; 2] {
         let runs = fs::read_dir(&logs).expect("a directory for the run");
         let run = runs.last().expect("a run").expect("an entry").path();
         let mut files = fs::read_dir(run).expect("two files");
-        let file = files
+        files
             .find_map(|file| {
                 let path = file.expect("an entry").path().to_str()?.to_owned();
                 path.ends_with(end).then_some(path)
             })
-            .expect("one for each side");
-        file
+            .expect("one for each side")
     })
 }
 
@@ -100,7 +103,10 @@ fn refuses(words: &[&str], texts: &[&str]) {
 
 #[test]
 fn a_wrong_word_is_answered_with_the_verbs_or_flags() {
-    refuses(&["qlog", "look"], &["look", "allowed are check"]);
+    refuses(
+        &["qlog", "look"],
+        &["look", "allowed are check, summary, why, oracles"],
+    );
     refuses(
         &["qlog", "check", "--all", "x"],
         &["--all", "--for, --most"],
@@ -147,4 +153,147 @@ fn our_files_are_right_and_a_cut_one_is_told_where() {
         "{}",
         ended.out
     );
+}
+
+/// The share of a limit, in thousandths.
+fn share(file: &str, limit: &str) -> u64 {
+    let ended = tidegate(&["qlog", "why", "--json", file]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+    let why: serde_json::Value = serde_json::from_str(&ended.out).expect("one document");
+    let causes = why["causes"].as_array().expect("causes");
+    let sum: u64 = causes
+        .iter()
+        .filter_map(|cause| cause["share_per_mille"].as_u64())
+        .sum();
+    assert_eq!(sum, 1_000);
+    causes
+        .iter()
+        .find(|cause| cause["limit"] == limit)
+        .and_then(|cause| cause["share_per_mille"].as_u64())
+        .expect("a share")
+}
+
+/// A rate set by hand is kept by the pacer; a bulk sender with a controller fills its window.
+#[test]
+fn why_names_what_is_known_to_limit() {
+    let folder = folder("why");
+    let [paced, _] = logs(&folder, "fixed:1Mbit/s", 1);
+    assert!(share(&paced, "pacing") > 900, "{}", share(&paced, "pacing"));
+    let [bulk, client] = logs_of(&folder, "3 MB", "cubic", 1);
+    let full = share(&bulk, "window") + share(&bulk, "recovery");
+    assert!(full > 700, "{full}");
+    assert!(share(&bulk, "application") < 50);
+    let ended = tidegate(&["qlog", "why", &client]);
+    assert!(
+        ended.out.contains("Note: this side mostly received;"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn summary_fits_the_terminal_and_agrees_with_its_json() {
+    let folder = folder("summary");
+    let [server, client] = logs(&folder, "newreno", 2);
+    for file in [&server, &client] {
+        let ended = tidegate(&["qlog", "summary", file]);
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""));
+        assert!(ended.out.lines().count() <= 24, "{}", ended.out);
+        assert!(
+            ended.out.lines().all(|line| line.chars().count() <= 80),
+            "{}",
+            ended.out
+        );
+        let json = tidegate(&["qlog", "summary", "--json", file]).out;
+        let json: serde_json::Value = serde_json::from_str(&json).expect("one document");
+        let lost = json["packets"]["lost"].as_u64().expect("a number");
+        assert!(
+            ended
+                .out
+                .contains(&format!("lost            {lost} packets")),
+            "{}",
+            ended.out
+        );
+        let delivered = json["delivered_bytes"].as_u64().expect("a number");
+        assert!((200_000..310_000).contains(&delivered), "{delivered}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_cut_file_is_used() {
+    let folder = folder("left");
+    let [server, _] = logs(&folder, "newreno", 1);
+    let mut file = fs::read(&server).expect("readable");
+    file.truncate(file.len() / 2);
+    let cut = folder.join("cut.sqlog");
+    fs::write(&cut, file).expect("written");
+    for verb in ["summary", "why", "oracles"] {
+        let ended = tidegate(&["qlog", verb, cut.to_str().expect("text")]);
+        assert_eq!(ended.status, Some(0), "{verb}");
+        assert!(!ended.out.is_empty());
+        assert_eq!(ended.err.lines().count(), 1);
+        assert!(
+            ended.err.starts_with("warning: ") && ended.err.contains("; what is before it is used"),
+            "{}",
+            ended.err
+        );
+    }
+}
+
+#[test]
+fn oracles_are_silent_on_clean_files() {
+    let folder = folder("clean");
+    for controller in ["newreno", "cubic", "fixed:1Mbit/s"] {
+        for seed in 1..=3 {
+            let [server, client] = logs(&folder, controller, seed);
+            let ended = tidegate(&["qlog", "oracles", &server, &client]);
+            assert_eq!(
+                (ended.status, ended.err.as_str()),
+                (Some(0), ""),
+                "{}",
+                ended.out
+            );
+            assert!(
+                ended.out.lines().all(|line| line.ends_with(": ok")),
+                "{}",
+                ended.out
+            );
+        }
+    }
+}
+
+/// The fault of quiche's CUBIC, named on the log alone.
+#[cfg(feature = "mutants")]
+#[test]
+fn oracles_name_the_fault_of_the_trap() {
+    let folder = folder("trap");
+    let logs = folder.join("logs");
+    let ended = tidegate(&[
+        "run",
+        "min-cwnd-trap",
+        "--cc",
+        "cubic-trap",
+        "--seed",
+        "3",
+        "--qlog",
+        logs.to_str().expect("text"),
+    ]);
+    assert_eq!(ended.err, "");
+    let run = fs::read_dir(&logs).expect("made").next().expect("a run");
+    let files = fs::read_dir(run.expect("an entry").path()).expect("two files");
+    let server = files
+        .map(|file| {
+            file.expect("an entry")
+                .path()
+                .to_str()
+                .expect("text")
+                .to_owned()
+        })
+        .find(|file| file.ends_with("_server.sqlog"))
+        .expect("one of the server");
+    let ended = tidegate(&["qlog", "oracles", &server]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(1), ""));
+    for oracle in [": O1 at ", ": O3 at "] {
+        assert!(ended.out.contains(oracle), "{}", ended.out);
+    }
 }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use qlogs::analyse::{Analysis, analyse};
 use qlogs::check::{Profile, check};
 use qlogs::read::{Fault, Reader};
 
@@ -16,7 +17,10 @@ use crate::cli::{ExitStatus, Streams, complain, print};
 #[command(
     about = "Look into qlog files, ours and those of other programs",
     after_help = "Examples:\n  \
-        tidegate qlog check traces/*.sqlog\n\n\
+        tidegate qlog check traces/*.sqlog\n  \
+        tidegate qlog summary traces/8eb7041ee7431fb4_server.sqlog\n  \
+        tidegate qlog why traces/8eb7041ee7431fb4_server.sqlog\n  \
+        tidegate qlog oracles traces/*_server.sqlog\n\n\
         A file is a JSON text sequence, a JSON document or lines of JSON, of draft-00\n\
         up to the current drafts, also compressed with gzip or zstd. A file that is cut\n\
         or broken is read up to there."
@@ -32,6 +36,13 @@ pub struct QlogArgs {
 pub enum Verb {
     /// Check files against the specification, and for what qvis needs
     Check(CheckArgs),
+    /// Show the figures of a connection on one screen
+    Summary(OneFileArgs),
+    /// Show what limited the sender, in shares of the time, with the evidence
+    Why(OneFileArgs),
+    /// Look for what must not happen: a window that never recovers, recovery without
+    /// a loss, storms of probes
+    Oracles(OraclesArgs),
 }
 
 /// The flags of `tidegate qlog check`.
@@ -53,6 +64,34 @@ pub struct CheckArgs {
     /// How many findings to print for each file; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub most: usize,
+}
+
+/// The flags of `tidegate qlog summary` and `tidegate qlog why`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:\n  \
+        tidegate qlog summary traces/8eb7041ee7431fb4_server.sqlog\n  \
+        tidegate qlog why traces/8eb7041ee7431fb4_server.sqlog\n  \
+        tidegate qlog why --json server.sqlog.gz\n\n\
+        Exit status: 0 done, 2 error.")]
+pub struct OneFileArgs {
+    /// File to look into
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `tidegate qlog oracles`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:\n  \
+        tidegate qlog oracles traces/*_server.sqlog\n\n\
+        Exit status: 0 nothing was found, 1 something was, 2 error.")]
+pub struct OraclesArgs {
+    /// Files to look into
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 fn parse_profile(word: &str) -> Result<Profile, String> {
@@ -77,6 +116,9 @@ pub fn run(args: &QlogArgs) -> ExitStatus {
 pub fn run_on(args: &QlogArgs, streams: &mut Streams<'_>) -> ExitStatus {
     let done = match &args.verb {
         Verb::Check(args) => check_files(args, streams),
+        Verb::Summary(args) => summarise(args, streams),
+        Verb::Why(args) => explain(args, streams),
+        Verb::Oracles(args) => ask_oracles(args, streams),
     };
     match done {
         Ok(true) => ExitStatus::Met,
@@ -91,6 +133,61 @@ fn open(path: &Path) -> Result<Reader<'static>, String> {
 
 fn unreadable(path: &Path, fault: &Fault) -> String {
     format!("{}: {fault}", path.display())
+}
+
+/// Analyses a file. That it ends too early is told, and what is before the end is used.
+fn analysed(path: &Path, streams: &mut Streams<'_>) -> Result<Analysis, String> {
+    let analysis = analyse(open(path)?);
+    if let Some(fault) = &analysis.fault {
+        warn(streams, path, fault)?;
+    }
+    Ok(analysis)
+}
+
+fn warn(streams: &mut Streams<'_>, path: &Path, fault: &Fault) -> Result<(), String> {
+    let line = format!(
+        "warning: {}; what is before it is used\n",
+        unreadable(path, fault)
+    );
+    print(streams.err, &line, "standard error")
+}
+
+fn summarise(args: &OneFileArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let summary = analysed(&args.file, streams)?.summary;
+    let text = match args.json {
+        true => format!("{:#}\n", summary.json()),
+        false => summary.to_string(),
+    };
+    print(streams.out, &text, "standard output")?;
+    Ok(true)
+}
+
+fn explain(args: &OneFileArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let why = analysed(&args.file, streams)?.why;
+    let text = match args.json {
+        true => format!("{:#}\n", why.json()),
+        false => why.to_string(),
+    };
+    print(streams.out, &text, "standard output")?;
+    Ok(true)
+}
+
+fn ask_oracles(args: &OraclesArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let mut is_silent = true;
+    for path in &args.files {
+        let name = path.display();
+        let violations = analysed(path, streams)?.violations;
+        is_silent &= violations.is_empty();
+        let mut text = String::new();
+        for violation in &violations {
+            text.push_str(&format!("{name}: {violation}\n"));
+        }
+        if violations.is_empty() {
+            text.push_str(&format!("{name}: ok\n"));
+        }
+        print(streams.out, &text, "standard output")?;
+    }
+    Ok(is_silent)
 }
 
 fn check_files(args: &CheckArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
