@@ -13,7 +13,8 @@ use units::{ByteCount, Rate, Timestamp};
 use crate::header::{AddressDetail, TraceHeader};
 use crate::json::{Json, LARGEST_INTEGER, RECORD_SEPARATOR};
 use crate::schema::{
-    CloseCode, Event, Frame, Metrics, PacketType, RecoveryParameters, TransportParameters,
+    Bound, CloseCode, Event, Frame, Metrics, PacketType, PathModel, RecoveryParameters,
+    TransportParameters,
 };
 
 /// The header record. Everything a reader needs stands before the two texts of free length, so that
@@ -86,6 +87,21 @@ impl Metrics {
             ssthresh: new(given.ssthresh, written.ssthresh),
             packets_in_flight: new(given.packets_in_flight, written.packets_in_flight),
             pacing_rate: new(given.pacing_rate, written.pacing_rate),
+            model: PathModel {
+                max_bw: new(given.model.max_bw, written.model.max_bw),
+                bw_shortterm: new(given.model.bw_shortterm, written.model.bw_shortterm),
+                inflight_longterm: new(
+                    given.model.inflight_longterm,
+                    written.model.inflight_longterm,
+                ),
+                inflight_shortterm: new(
+                    given.model.inflight_shortterm,
+                    written.model.inflight_shortterm,
+                ),
+                min_rtt: new(given.model.min_rtt, written.model.min_rtt),
+                extra_acked: new(given.model.extra_acked, written.model.extra_acked),
+                round_count: new(given.model.round_count, written.model.round_count),
+            },
         }
     }
 
@@ -102,6 +118,21 @@ impl Metrics {
             ssthresh: newer.ssthresh.or(self.ssthresh),
             packets_in_flight: newer.packets_in_flight.or(self.packets_in_flight),
             pacing_rate: newer.pacing_rate.or(self.pacing_rate),
+            model: PathModel {
+                max_bw: newer.model.max_bw.or(self.model.max_bw),
+                bw_shortterm: newer.model.bw_shortterm.or(self.model.bw_shortterm),
+                inflight_longterm: newer
+                    .model
+                    .inflight_longterm
+                    .or(self.model.inflight_longterm),
+                inflight_shortterm: newer
+                    .model
+                    .inflight_shortterm
+                    .or(self.model.inflight_shortterm),
+                min_rtt: newer.model.min_rtt.or(self.model.min_rtt),
+                extra_acked: newer.model.extra_acked.or(self.model.extra_acked),
+                round_count: newer.model.round_count.or(self.model.round_count),
+            },
         };
     }
 
@@ -123,8 +154,28 @@ impl Metrics {
                 .packets_in_flight
                 .filter(|&count| count <= LARGEST_INTEGER),
             pacing_rate: self.pacing_rate.filter(rate),
+            model: PathModel {
+                max_bw: self.model.max_bw.filter(rate),
+                bw_shortterm: bound(self.model.bw_shortterm, rate),
+                inflight_longterm: bound(self.model.inflight_longterm, bytes),
+                inflight_shortterm: bound(self.model.inflight_shortterm, bytes),
+                min_rtt: self.model.min_rtt.filter(time),
+                extra_acked: self.model.extra_acked.filter(bytes),
+                round_count: self
+                    .model
+                    .round_count
+                    .filter(|&count| count <= LARGEST_INTEGER),
+            },
         }
     }
+}
+
+/// A bound that cannot be written is as good as none.
+fn bound<T: Copy>(bound: Option<Bound<T>>, is_writable: impl Fn(&T) -> bool) -> Option<Bound<T>> {
+    Some(match bound? {
+        Bound::Set(value) if is_writable(&value) => Bound::Set(value),
+        _ => Bound::Unset,
+    })
 }
 
 /// RFC 7464 section 2.2: a record separator, the JSON text, a line feed.
@@ -135,7 +186,7 @@ fn record(out: &mut Vec<u8>, fields: impl FnOnce(&mut Json<'_>)) {
 }
 
 /// Our own additions. They stand beside `data`, because main-schema-05 lets every event carry custom
-/// fields there, while the type of `data` of these two events has no room for them.
+/// fields there, while the type of `data` of these events has no room for them.
 fn own_fields(json: &mut Json<'_>, event: &Event) {
     match event {
         Event::CongestionStateUpdated {
@@ -148,7 +199,41 @@ fn own_fields(json: &mut Json<'_>, event: &Event) {
             congestion_control: Some(name),
             ..
         }) => json.text_field("cc_algorithm", name),
+        Event::MetricsUpdated(metrics) if metrics.model != PathModel::default() => {
+            json.object_field("cc_model", |model| path_model(model, &metrics.model));
+        }
         _ => {}
+    }
+}
+
+fn path_model(fields: &mut Json<'_>, model: &PathModel) {
+    if let Some(rate) = model.max_bw {
+        fields.integer_field("max_bw", rate.as_bps());
+    }
+    bound_field(fields, "bw_shortterm", model.bw_shortterm, Rate::as_bps);
+    for (key, bound) in [
+        ("inflight_longterm", model.inflight_longterm),
+        ("inflight_shortterm", model.inflight_shortterm),
+    ] {
+        bound_field(fields, key, bound, ByteCount::as_u64);
+    }
+    if let Some(span) = model.min_rtt {
+        fields.millis_field("min_rtt", span);
+    }
+    bytes_field(fields, "extra_acked", model.extra_acked);
+    fields.integer_field_up_to(LARGEST_INTEGER, "round_count", model.round_count);
+}
+
+fn bound_field<T>(
+    fields: &mut Json<'_>,
+    key: &str,
+    bound: Option<Bound<T>>,
+    number: impl Fn(T) -> u64,
+) {
+    match bound {
+        Some(Bound::Set(value)) => fields.integer_field(key, number(value)),
+        Some(Bound::Unset) => fields.null_field(key),
+        None => {}
     }
 }
 

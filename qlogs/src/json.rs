@@ -105,6 +105,11 @@ impl<'a> Json<'a> {
             .extend_from_slice(if value { b"true" } else { b"false" });
     }
 
+    pub(crate) fn null_field(&mut self, key: &str) {
+        self.key(key);
+        self.out.extend_from_slice(b"null");
+    }
+
     /// A field in milliseconds, exact to the nanosecond; left out beyond `u64` nanoseconds
     /// (584 years), which only a broken peer can cause.
     pub(crate) fn millis_field(&mut self, key: &str, duration: Duration) {

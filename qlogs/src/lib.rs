@@ -32,6 +32,14 @@
 //! | `congestion_avoidance` | the window grows by the controller's own law (RFC 9002 section 7.3.3, RFC 9438 section 4) |
 //! | `recovery` | the window was cut; no packet sent since has been acknowledged (RFC 9002 section 7.3.2) |
 //! | `fixed_rate` | the rate is set by hand and reacts to nothing |
+//! | `conservative_slow_start` | a quarter of slow start, while a rise of the RTT is looked into (RFC 9406 section 4.2) |
+//! | `startup` | BBR doubles the rate each round until the pipe is full (draft-ietf-ccwg-bbr-06 section 5.3.1) |
+//! | `drain` | BBR sends at half the rate until the queue of `startup` is gone (section 5.3.2) |
+//! | `probe_bw_down` | BBR sends a little less than the path delivers, to leave room (section 5.3.3.1) |
+//! | `probe_bw_cruise` | at the rate of the path (section 5.3.3.2) |
+//! | `probe_bw_refill` | the same without the short-term bounds, for a round (section 5.3.3.3) |
+//! | `probe_bw_up` | at 1.25 times that, to find out whether there is more (section 5.3.3.4) |
+//! | `probe_rtt` | with half a product of rate and delay in flight, to see the path without a queue (section 5.3.4) |
 //!
 //! Why the state changed stands beside `data` in the record, under the key **`cc_trigger`**:
 //! quic-events-04 has words for two triggers only and allows no further keys in `data`, while
@@ -64,6 +72,19 @@
 //! | `ssthresh` | bytes | window at which slow start ends; absent while there is none |
 //! | `packets_in_flight` | packets | the same as `bytes_in_flight`, counted in packets |
 //! | `pacing_rate` | bit/s | rate at which the pacer releases data; absent while unlimited |
+//!
+//! A controller with a model of the path (`bbr3`) adds **`cc_model`** beside `data`, also with what changed. The names
+//! are the draft's (draft-ietf-ccwg-bbr-06 section 2):
+//!
+//! | name | unit | meaning |
+//! |---|---|---|
+//! | `max_bw` | bit/s | largest delivery rate of this cycle of probing and the one before |
+//! | `bw_shortterm` | bit/s | bound that recent losses put on the rate; `null` while there is none |
+//! | `inflight_longterm` | bytes | what may be in flight according to the losses of the probes; `null` while unknown |
+//! | `inflight_shortterm` | bytes | bound that recent losses put on it; `null` while there is none |
+//! | `min_rtt` | ms | smallest round-trip time of the last ten seconds |
+//! | `extra_acked` | bytes | how much more than expected was acknowledged at once lately |
+//! | `round_count` | | round trips so far |
 
 #[cfg(feature = "read")]
 pub mod analyse;
@@ -85,7 +106,7 @@ mod writer;
 pub use directory::create_in;
 pub use header::{AddressDetail, TraceHeader, VantagePoint, file_name};
 pub use schema::{
-    CloseCode, CloseTrigger, ConnectionState, Event, Frame, LossTrigger, Metrics, Multiplier,
-    Owner, PacketType, RecoveryParameters, TransportParameters,
+    Bound, CloseCode, CloseTrigger, ConnectionState, Event, Frame, LossTrigger, Metrics,
+    Multiplier, Owner, PacketType, PathModel, RecoveryParameters, TransportParameters,
 };
 pub use writer::Writer;

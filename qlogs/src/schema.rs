@@ -355,6 +355,37 @@ pub struct Metrics {
     pub packets_in_flight: Option<u64>,
     /// The rate at which the pacer releases data.
     pub pacing_rate: Option<Rate>,
+    /// What a controller with a model of the path knows. Our own: written as `cc_model` beside `data`.
+    pub model: PathModel,
+}
+
+/// What BBR knows about the path, under the draft's names (draft-ietf-ccwg-bbr-06 section 2). All `None`
+/// without such a model; then nothing of it is written.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct PathModel {
+    /// The largest delivery rate of this cycle of probing and the one before.
+    pub max_bw: Option<Rate>,
+    /// The bound that recent losses put on the rate.
+    pub bw_shortterm: Option<Bound<Rate>>,
+    /// What may be in flight according to the losses of the probes.
+    pub inflight_longterm: Option<Bound<ByteCount>>,
+    /// The bound that recent losses put on the bytes in flight.
+    pub inflight_shortterm: Option<Bound<ByteCount>>,
+    /// The smallest round-trip time of the last ten seconds, which is not that of the connection.
+    pub min_rtt: Option<Duration>,
+    /// How many bytes more than expected were acknowledged at once lately.
+    pub extra_acked: Option<ByteCount>,
+    /// Round trips so far.
+    pub round_count: Option<u64>,
+}
+
+/// A bound that may be absent, which is worth writing too: as `null`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Bound<T> {
+    /// There is none.
+    Unset,
+    /// This much.
+    Set(T),
 }
 
 /// A stage in the life of a connection (quic-events-04, `ConnectionState`).

@@ -18,7 +18,7 @@ use cc::{
     pacer::Pacer,
     round::RoundCounter,
 };
-use qlogs::{Event as LogEvent, LossTrigger, Metrics};
+use qlogs::{Bound, Event as LogEvent, LossTrigger, Metrics, PathModel};
 use units::{ByteCount, Rate, Timestamp};
 
 use crate::{
@@ -627,6 +627,10 @@ impl Sender {
             ssthresh: self.controller.ssthresh(),
             packets_in_flight: Some(self.ledger.in_flight_count()),
             pacing_rate: (!rate.is_infinite()).then_some(rate),
+            model: self
+                .controller
+                .path_model()
+                .map_or_else(PathModel::default, logged),
         }
     }
 
@@ -671,6 +675,22 @@ impl Sender {
     /// Total time at the minimum window, and the longest stretch, up to `now`.
     pub(crate) fn time_at_minimum(&self, now: Timestamp) -> (Duration, Duration) {
         self.at_minimum.read(now)
+    }
+}
+
+/// The model as the log shows it.
+fn logged(model: cc::PathModel) -> PathModel {
+    fn bound<T>(value: Option<T>) -> Option<Bound<T>> {
+        Some(value.map_or(Bound::Unset, Bound::Set))
+    }
+    PathModel {
+        max_bw: Some(model.max_bw),
+        bw_shortterm: bound(model.bw_shortterm),
+        inflight_longterm: bound(model.inflight_longterm),
+        inflight_shortterm: bound(model.inflight_shortterm),
+        min_rtt: model.min_rtt,
+        extra_acked: Some(model.extra_acked),
+        round_count: Some(model.round_count),
     }
 }
 

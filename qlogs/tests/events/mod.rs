@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use qlogs::{
-    CloseCode, CloseTrigger, ConnectionState, Event, Frame, LossTrigger, Metrics, Multiplier,
-    Owner, PacketType, RecoveryParameters, TraceHeader, TransportParameters, VantagePoint,
+    Bound, CloseCode, CloseTrigger, ConnectionState, Event, Frame, LossTrigger, Metrics,
+    Multiplier, Owner, PacketType, PathModel, RecoveryParameters, TraceHeader, TransportParameters,
+    VantagePoint,
 };
 use units::{ByteCount, Rate, Timestamp};
 
@@ -132,6 +133,15 @@ pub(crate) fn metrics() -> Metrics {
         ssthresh: Some(ByteCount::new(7_260)),
         packets_in_flight: Some(2),
         pacing_rate: Some(Rate::from_mbps(100)),
+        model: PathModel {
+            max_bw: Some(Rate::from_mbps(96)),
+            bw_shortterm: Some(Bound::Set(Rate::from_mbps(90))),
+            inflight_longterm: Some(Bound::Set(ByteCount::new(120_000))),
+            inflight_shortterm: Some(Bound::Unset),
+            min_rtt: Some(Duration::from_micros(10_500)),
+            extra_acked: Some(ByteCount::new(4_050)),
+            round_count: Some(7),
+        },
     }
 }
 
