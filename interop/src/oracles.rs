@@ -257,7 +257,9 @@ impl Oracles {
             .clamp(datagram * 2, LARGEST_QUANTUM);
         let earliest = now.saturating_sub(rate.time_for(quantum));
         let sent = update.in_flight - last.in_flight;
-        pacing.release_at = pacing.release_at.max(earliest) + rate.time_for(sent);
+        // Rounded down: a sender that is paced all the time, as BBR is, would come early by what rounding up adds.
+        let charge = rate.time_for(sent).saturating_sub(Duration::from_nanos(1));
+        pacing.release_at = pacing.release_at.max(earliest) + charge;
     }
 
     fn watch_for_a_plateau(&mut self, now: Timestamp, update: &SenderUpdate) {
@@ -607,6 +609,29 @@ mod tests {
         assert_eq!(send(950, 1, 0, 0), Some("O5"));
         assert_eq!(send(500, 1, 1, 0), None, "probes");
         assert_eq!(send(500, 1, 0, 1), None, "acknowledgements ride on them");
+    }
+
+    /// What the pacer rounds off must not add up, or a sender that is never held up by anything else looks early.
+    #[test]
+    fn a_sender_that_is_paced_all_the_time_is_never_early() {
+        let mut oracles = watch(true);
+        let mut pacer = cc::pacer::Pacer::new();
+        let mut update = update();
+        update.window = ByteCount::mb(1_000);
+        update.in_flight = ByteCount::ZERO;
+        update.pacing_rate = Rate::from_bps(48_499_993);
+        oracles.on_update(ms(100), &update);
+        pacer.on_idle_restart(ms(100));
+        let quantum = ByteCount::new(6_062);
+        for _ in 0..3_000_000 {
+            let now = pacer.release_at();
+            let burst = ByteCount::new(6_750);
+            pacer.on_sent(now, burst, update.pacing_rate, quantum);
+            update.in_flight += burst;
+            update.latest_rtt = Some(RTT);
+            oracles.on_update(now, &update);
+        }
+        assert_eq!(first(oracles), None);
     }
 
     #[test]
