@@ -35,7 +35,8 @@ use crate::text::wrap;
         tidegate run min-cwnd-trap --seeds 1 --plot trap.svg\n  \
         tidegate run my-scenario.toml --cc newreno,cubic,fixed:10Mbit/s\n  \
         tidegate run min-cwnd-trap --real\n\n\
-        Exit status: 0 every expectation met, 1 some expectation not met, 2 error."
+        Exit status: 0 every expectation met, 1 some expectation not met, 2 error,\n\
+        3 not judged: over real sockets on a machine that was too busy."
 )]
 pub struct RunArgs {
     /// Name of a built-in scenario (see `tidegate list`), a pattern such as "min-cwnd-*", or path of a scenario file
@@ -156,6 +157,9 @@ pub struct ListArgs {
 pub enum ExitStatus {
     /// Everything is as expected: 0.
     Met,
+    /// Over real sockets the relay was late by more than a millisecond, so some runs were not judged; no other
+    /// expectation is missed: 3.
+    NotJudged,
     /// Some expectation is not met: 1.
     NotMet,
     /// The command could not do its work: 2.
@@ -166,6 +170,7 @@ impl From<ExitStatus> for ExitCode {
     fn from(status: ExitStatus) -> Self {
         Self::from(match status {
             ExitStatus::Met => 0,
+            ExitStatus::NotJudged => 3,
             ExitStatus::NotMet => 1,
             ExitStatus::Error => 2,
         })
@@ -197,14 +202,17 @@ pub fn run(args: &RunArgs, player: &dyn Player) -> ExitStatus {
 /// chooses it by [`RunArgs::real`].
 pub fn run_on(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> ExitStatus {
     match try_run(args, player, streams) {
-        Ok(true) => ExitStatus::Met,
-        Ok(false) => ExitStatus::NotMet,
+        Ok(status) => status,
         Err(message) => complain(streams, &message),
     }
 }
 
 /// One scenario, or every built-in one whose name fits a pattern.
-fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Result<bool, String> {
+fn try_run(
+    args: &RunArgs,
+    player: &dyn Player,
+    streams: &mut Streams<'_>,
+) -> Result<ExitStatus, String> {
     if !args.scenario.contains(['*', '?']) {
         return try_run_one(args, player, streams);
     }
@@ -224,7 +232,7 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
             all.join(", ")
         ));
     }
-    let mut is_met = true;
+    let mut statuses = Vec::new();
     for (index, name) in names.iter().enumerate() {
         if index > 0 {
             print(streams.out, "\n\n", "standard output")?;
@@ -233,9 +241,11 @@ fn try_run(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) -> Re
             scenario: (*name).to_owned(),
             ..args.clone()
         };
-        is_met &= try_run_one(&one, player, streams)?;
+        statuses.push(try_run_one(&one, player, streams)?);
     }
-    Ok(is_met)
+    let worst = [ExitStatus::NotMet, ExitStatus::NotJudged];
+    let worst = worst.into_iter().find(|status| statuses.contains(status));
+    Ok(worst.unwrap_or(ExitStatus::Met))
 }
 
 /// Whether a name fits a pattern: `*` stands for any letters, `?` for one.
@@ -264,7 +274,7 @@ fn try_run_one(
     args: &RunArgs,
     player: &dyn Player,
     streams: &mut Streams<'_>,
-) -> Result<bool, String> {
+) -> Result<ExitStatus, String> {
     let scenario = scenario::find(&args.scenario).map_err(|error| error.to_string())?;
     let plan = plan_of(args, &scenario, player.is_real());
     let total = plan.run_count();
@@ -321,7 +331,11 @@ fn try_run_one(
         let plot = Plot::of(&scenario, &groups, player.is_real());
         target.write(streams, &plot.svg())?;
     }
-    Ok(report.is_met())
+    Ok(match (report.is_met(), report.is_late()) {
+        (false, _) => ExitStatus::NotMet,
+        (true, true) => ExitStatus::NotJudged,
+        (true, false) => ExitStatus::Met,
+    })
 }
 
 /// As many runs at once as there are cores.

@@ -558,7 +558,7 @@ fn judge_band(
         .filter(|(value, _)| is_outside(*value))
         .count();
     let (measured, worst_seed) = measure(band, &values);
-    let judgement = match why_not_judged(band, count(runs.len()), conditions) {
+    let judgement = match why_not_judged(band, runs, conditions) {
         Some(reason) => Judgement::NotJudged(reason),
         None if band.holds(measured) => Judgement::Met,
         None => Judgement::Missed,
@@ -628,9 +628,13 @@ fn sorted_values(band: &Band, runs: &[RunResult]) -> Vec<(Option<u64>, u64)> {
     values
 }
 
-fn why_not_judged(band: &Band, run_count: u64, conditions: Conditions) -> Option<String> {
+fn why_not_judged(band: &Band, runs: &[RunResult], conditions: Conditions) -> Option<String> {
+    let run_count = count(runs.len());
     if run_count == 0 {
         return Some("there are no runs".to_owned());
+    }
+    if runs.iter().any(RunResult::is_late) {
+        return Some("the relay was late by more than 1 ms; this machine was too busy".to_owned());
     }
     if run_count < band.min_runs {
         return Some(format!("it takes at least {} runs", band.min_runs));

@@ -47,6 +47,13 @@ impl Report<'_> {
             .all(Self::counts_as_met)
     }
 
+    /// Whether some run is not judged because the relay could not keep time.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        let mut runs = self.groups.iter().flat_map(|group| &group.runs);
+        runs.any(RunResult::is_late)
+    }
+
     fn counts_as_met(verdict: &Verdict) -> bool {
         match verdict.judgement {
             Judgement::Met | Judgement::NotJudged(_) => true,

@@ -106,6 +106,12 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Whether it was played over real sockets on a machine that was too busy for that.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.real.as_ref().is_some_and(|real| !real.is_on_time())
+    }
+
     /// All congestion-state changes.
     #[must_use]
     pub fn transition_count(&self) -> u64 {

@@ -81,6 +81,12 @@ pub(crate) fn play_real(scenario: &Scenario, seeds: u64) -> Vec<Group> {
     play_with(scenario, controllers, seeds, &player, NonZeroUsize::MIN)
 }
 
+/// Does something over real sockets while nothing else here is played.
+pub(crate) fn alone<T>(play: impl FnOnce() -> T) -> T {
+    let _guard = CORES.write().unwrap_or_else(PoisonError::into_inner);
+    play()
+}
+
 #[track_caller]
 fn play_with(
     scenario: &Scenario,

@@ -4,6 +4,7 @@
 //!  catalogue   every scenario, three seeds, virtual time                 always
 //!  mutants     every band is missed by something that is wrong           always
 //!  slow        every scenario with all its seeds, and over real sockets  TIDEGATE_SLOW=1
+//!  reality     virtual time beside real sockets                          TIDEGATE_SLOW=1
 //!  validation  docs/validation.md says what was measured                 TIDEGATE_SLOW=1
 //! ```
 //!
@@ -13,5 +14,6 @@
 mod bench;
 mod catalogue;
 mod mutants;
+mod reality;
 mod slow;
 mod validation;

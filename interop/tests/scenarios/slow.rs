@@ -175,7 +175,9 @@ fn the_clean_link_is_kept_full_over_real_sockets_too() {
             .iter()
             .find(|verdict| verdict.band.metric == Metric::Completed)
             .expect("judged over real sockets too");
-        assert_eq!(completed.judgement, Judgement::Met);
+        // On a machine that is too busy nothing is judged; that it completes is asserted all the same.
+        let is_late = group.runs.iter().any(RunResult::is_late);
+        assert_eq!(completed.judgement == Judgement::Met, !is_late);
         assert_eq!(group.runs[0].outcome, Outcome::Completed);
     }
 }
