@@ -548,7 +548,7 @@ fn a_pattern_plays_every_scenario_that_fits_and_no_other() {
     );
     refuses(
         &["run", "*", "--json", "-"],
-        &["--json and --plot take one scenario, not a pattern"],
+        &["--json and --plot take one scenario, not several"],
     );
 }
 

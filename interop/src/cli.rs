@@ -20,7 +20,7 @@ use crate::plot::Plot;
 use crate::report::Report;
 use crate::results::Outcome;
 use crate::runner::{Group, Plan, play_all};
-use crate::scenario::{self, BUILT_IN, Scenario};
+use crate::scenario::{self, BUILT_IN, SMOKE, SMOKE_NAME, SMOKE_SEEDS, Scenario};
 use crate::sweep::{SweepArgs, sweep_on};
 use crate::text::wrap;
 
@@ -34,12 +34,14 @@ use crate::text::wrap;
         tidegate run fct-ladder --seeds 3 --json results.json\n  \
         tidegate run min-cwnd-trap --seeds 1 --plot trap.svg\n  \
         tidegate run my-scenario.toml --cc newreno,cubic,fixed:10Mbit/s\n  \
-        tidegate run min-cwnd-trap --real\n\n\
+        tidegate run min-cwnd-trap --real\n  \
+        tidegate run smoke --no-encryption\n\n\
         Exit status: 0 every expectation met, 1 some expectation not met, 2 error,\n\
         3 not judged: over real sockets on a machine that was too busy."
 )]
 pub struct RunArgs {
-    /// Name of a built-in scenario (see `tidegate list`), a pattern such as "min-cwnd-*", or path of a scenario file
+    /// Name of a built-in scenario (see `tidegate list`), a pattern such as "min-cwnd-*", "smoke" for a minute's selection
+    /// with three seeds of each, or path of a scenario file
     pub scenario: String,
 
     /// Controllers to play, separated by commas, instead of the scenario's own: newreno, cubic, fixed:RATE. Options
@@ -207,23 +209,27 @@ pub fn run_on(args: &RunArgs, player: &dyn Player, streams: &mut Streams<'_>) ->
     }
 }
 
-/// One scenario, or every built-in one whose name fits a pattern.
+/// One scenario, a selection, or every built-in one whose name fits a pattern.
 fn try_run(
     args: &RunArgs,
     player: &dyn Player,
     streams: &mut Streams<'_>,
 ) -> Result<ExitStatus, String> {
-    if !args.scenario.contains(['*', '?']) {
+    let is_smoke = args.scenario == SMOKE_NAME;
+    if !is_smoke && !args.scenario.contains(['*', '?']) {
         return try_run_one(args, player, streams);
     }
     if args.json.is_some() || args.plot.is_some() {
-        return Err("--json and --plot take one scenario, not a pattern".to_owned());
+        return Err("--json and --plot take one scenario, not several".to_owned());
     }
-    let names: Vec<&str> = BUILT_IN
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| fits(&args.scenario, name))
-        .collect();
+    let names: Vec<&str> = match is_smoke {
+        true => SMOKE.to_vec(),
+        false => BUILT_IN
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| fits(&args.scenario, name))
+            .collect(),
+    };
     if names.is_empty() {
         let all: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         return Err(format!(
@@ -239,6 +245,7 @@ fn try_run(
         }
         let one = RunArgs {
             scenario: (*name).to_owned(),
+            seeds: args.seeds.or(is_smoke.then_some(SMOKE_SEEDS)),
             ..args.clone()
         };
         statuses.push(try_run_one(&one, player, streams)?);

@@ -122,6 +122,25 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ),
 ];
 
+/// The name of the set [`SMOKE`], where a scenario's is asked for.
+pub const SMOKE_NAME: &str = "smoke";
+
+/// How many seeds of each are played in the set, unless told otherwise.
+pub const SMOKE_SEEDS: u64 = 3;
+
+/// The scenarios that show in a minute whether something is badly wrong: the rows that scenarios.md 2 marks so.
+pub const SMOKE: &[&str] = &[
+    "clean-20m-40ms",
+    "clean-100m-40ms",
+    "fct-ladder",
+    "bufferbloat-50m-30ms",
+    "rand-loss-1pct",
+    "loss-phase-30pct-2s",
+    "blackout-2s",
+    "rate-step",
+    "mvno-lossy",
+];
+
 /// Why no scenario was found under a name or path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
@@ -290,6 +309,10 @@ mod tests {
     #[test]
     fn every_built_in_scenario_is_named_like_its_file() {
         let scenarios = built_ins().unwrap();
+        for name in SMOKE {
+            assert!(BUILT_IN.iter().any(|(known, _)| known == name), "{name}");
+        }
+        assert!(BUILT_IN.iter().all(|(name, _)| *name != SMOKE_NAME));
         for ((name, _), scenario) in BUILT_IN.iter().zip(&scenarios) {
             assert_eq!(scenario.name, *name);
             assert!(

@@ -25,7 +25,7 @@ use units::{ByteCount, Timestamp};
 
 use crate::expect::{Band, Window};
 
-pub use builtin::{BUILT_IN, LookupError, built_ins, find};
+pub use builtin::{BUILT_IN, LookupError, SMOKE, SMOKE_NAME, SMOKE_SEEDS, built_ins, find};
 pub use error::{Problem, ScenarioError};
 pub use flows::{App, DOWNLOAD_NAME, FlowPlan};
 pub use parse::HEADERS;
