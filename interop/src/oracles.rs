@@ -617,7 +617,7 @@ mod tests {
         let mut oracles = watch(true);
         let mut pacer = cc::pacer::Pacer::new();
         let mut update = update();
-        update.window = ByteCount::mb(1_000);
+        update.window = ByteCount::mb(100_000);
         update.in_flight = ByteCount::ZERO;
         update.pacing_rate = Rate::from_bps(48_499_993);
         oracles.on_update(ms(100), &update);
