@@ -105,7 +105,10 @@ fn refuses(words: &[&str], texts: &[&str]) {
 fn a_wrong_word_is_answered_with_the_verbs_or_flags() {
     refuses(
         &["qlog", "look"],
-        &["look", "allowed are check, summary, why, oracles"],
+        &[
+            "look",
+            "allowed are check, summary, why, oracles, diff, plot, convert",
+        ],
     );
     refuses(
         &["qlog", "check", "--all", "x"],
@@ -236,6 +239,107 @@ fn what_is_left_of_a_cut_file_is_used() {
             ended.err.starts_with("warning: ") && ended.err.contains("; what is before it is used"),
             "{}",
             ended.err
+        );
+    }
+}
+
+#[test]
+fn equal_runs_do_not_part_and_others_do_at_their_first_difference() {
+    let folder = folder("diff");
+    let [one, client] = logs(&folder, "newreno", 1);
+    let other_folder = folder.join("again");
+    fs::create_dir_all(&other_folder).expect("made");
+    let [again, _] = logs(&other_folder, "newreno", 1);
+    let ended = tidegate(&["qlog", "diff", &one, &again]);
+    assert_eq!(
+        (ended.status, ended.err.as_str()),
+        (Some(0), ""),
+        "{}",
+        ended.out
+    );
+    let [other, _] = logs(&folder, "cubic", 1);
+    let ended = tidegate(&["qlog", "diff", &one, &other]);
+    assert_eq!(ended.status, Some(1));
+    assert!(
+        ended
+            .out
+            .contains("  cc_algorithm: \"newreno\" | \"cubic\"\n"),
+        "{}",
+        ended.out
+    );
+    let ended = tidegate(&["qlog", "diff", &one, &other, "--ignore", "cc_algorithm"]);
+    assert_eq!(ended.status, Some(1), "they do not behave alike");
+    assert!(
+        ended.out.contains(" events are the same, up to record "),
+        "{}",
+        ended.out
+    );
+    refuses(&["qlog", "diff", &client], &["<B>"]);
+}
+
+#[test]
+fn pictures_and_tables_are_written_whole() {
+    let folder = folder("written");
+    let [server, _] = logs(&folder, "cubic", 1);
+    let picture = folder.join("a.svg");
+    let path = picture.to_str().expect("text");
+    let ended = tidegate(&["qlog", "plot", &server, "-o", path]);
+    assert_eq!(
+        (ended.status, ended.err.as_str(), ended.out.as_str()),
+        (Some(0), "", "")
+    );
+    let svg = fs::read_to_string(&picture).expect("written");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains(">congestion_avoidance<"));
+    assert_eq!(tidegate(&["qlog", "plot", &server, "-o", "-"]).out, svg);
+
+    let events = fs::read_to_string(&server)
+        .expect("readable")
+        .lines()
+        .count()
+        - 1;
+    let table = tidegate(&["qlog", "convert", &server]);
+    assert_eq!((table.status, table.err.as_str()), (Some(0), ""));
+    assert_eq!(table.out.lines().count(), events + 1);
+    let written = folder.join("a.csv");
+    let ended = tidegate(&[
+        "qlog",
+        "convert",
+        &server,
+        "-o",
+        written.to_str().expect("text"),
+    ]);
+    assert_eq!(ended.out, "");
+    assert_eq!(fs::read_to_string(written).expect("written"), table.out);
+
+    refuses(
+        &["qlog", "plot", &server, "-o", "no/such/folder/a.svg"],
+        &["cannot write no/such/folder/a.svg"],
+    );
+    refuses(
+        &["qlog", "convert", &server, "-o", "no/such/folder/a.csv"],
+        &["cannot write no/such/folder/a.csv"],
+    );
+    refuses(&["qlog", "plot", &server], &["--output <FILE>"]);
+}
+
+#[test]
+fn every_verb_has_examples_and_fits_the_terminal() {
+    let verbs = [
+        "check", "summary", "why", "oracles", "diff", "plot", "convert",
+    ];
+    for verb in verbs {
+        let ended = tidegate(&["qlog", verb, "--help"]);
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""), "{verb}");
+        assert!(
+            ended.out.contains("\nExamples:\n  tidegate qlog "),
+            "{}",
+            ended.out
+        );
+        assert!(
+            ended.out.lines().all(|line| line.chars().count() <= 80),
+            "{}",
+            ended.out
         );
     }
 }

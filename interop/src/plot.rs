@@ -19,6 +19,8 @@
 //! carries its colours for light and for dark pages. It is a function of scenario and results
 //! alone, and everything is computed in integers: the same runs give the same text everywhere.
 //!
+//! `trace` draws one qlog file in the same way.
+//!
 //! `canvas` writes SVG, `scale` lays values onto an axis, `phases` knows when the link changes,
 //! `layout` where everything goes, `panel` draws one quantity, `style` has the colours.
 
@@ -30,13 +32,14 @@ mod scale;
 mod style;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 
 use std::time::Duration;
 
 use units::{ByteCount, Rate, Timestamp, format_duration};
 
 use self::canvas::{Anchor, Canvas, Path, Px, width_of};
-use self::layout::{Layout, SWATCH, WIDTH};
+use self::layout::{Layout, WIDTH};
 use self::panel::{Mark, Panel, Unit, trimmed};
 use self::phases::{Settings, Stretch, steps, stretches};
 use self::scale::{Scale, round_up};
@@ -102,7 +105,7 @@ impl<'a> Plot<'a> {
             panel.draw(&mut canvas, &layout);
         }
         self.draw_ends(&mut canvas, &layout);
-        layout.draw_time(&mut canvas);
+        layout.draw_time(&mut canvas, "time since the beginning of the run");
         canvas.finish()
     }
 
@@ -119,16 +122,7 @@ impl<'a> Plot<'a> {
         for (y, line) in layout.about() {
             canvas.text(left, y, Anchor::Start, "about", line);
         }
-        for entry in &layout.legend {
-            let mut swatch = Path::default();
-            swatch.move_to(entry.x, entry.y - Px::whole(4));
-            swatch.across_to(entry.x + SWATCH);
-            canvas.path(&Mark::curve(entry.index, swatch));
-            let x = entry.x + SWATCH + Px::whole(7);
-            let style = style_of(entry.index);
-            let texts = [&entry.name, entry.sign, &entry.fact];
-            canvas.pair(x, entry.y, &format!("t{style}"), texts);
-        }
+        layout.draw_legend(canvas);
     }
 
     fn draw_phases(&self, canvas: &mut Canvas, layout: &Layout) {

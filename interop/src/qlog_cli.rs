@@ -2,15 +2,19 @@
 //!
 //! The work is in the crate `qlogs`; here are the flags, the files, what is printed and the exit status.
 
-use std::io::{self, IsTerminal as _};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use qlogs::analyse::{Analysis, analyse};
+use qlogs::analyse::{Analysis, analyse, follow};
 use qlogs::check::{Profile, check};
+use qlogs::csv;
+use qlogs::diff::{compare, millis};
 use qlogs::read::{Fault, Reader};
 
-use crate::cli::{ExitStatus, Streams, complain, print};
+use crate::cli::{ExitStatus, Streams, Target, complain, print};
+use crate::plot::trace::TracePlot;
 
 /// The flags of `tidegate qlog`.
 #[derive(Args, Debug, Clone)]
@@ -20,7 +24,10 @@ use crate::cli::{ExitStatus, Streams, complain, print};
         tidegate qlog check traces/*.sqlog\n  \
         tidegate qlog summary traces/8eb7041ee7431fb4_server.sqlog\n  \
         tidegate qlog why traces/8eb7041ee7431fb4_server.sqlog\n  \
-        tidegate qlog oracles traces/*_server.sqlog\n\n\
+        tidegate qlog oracles traces/*_server.sqlog\n  \
+        tidegate qlog diff before.sqlog after.sqlog\n  \
+        tidegate qlog plot traces/8eb7041ee7431fb4_server.sqlog -o trace.svg\n  \
+        tidegate qlog convert traces/8eb7041ee7431fb4_server.sqlog -o trace.csv\n\n\
         A file is a JSON text sequence, a JSON document or lines of JSON, of draft-00\n\
         up to the current drafts, also compressed with gzip or zstd. A file that is cut\n\
         or broken is read up to there."
@@ -43,6 +50,12 @@ pub enum Verb {
     /// Look for what must not happen: a window that never recovers, recovery without
     /// a loss, storms of probes
     Oracles(OraclesArgs),
+    /// Show where two files part: the first events that differ
+    Diff(DiffArgs),
+    /// Draw a file as SVG: bytes, window, round-trip time, pacing rate, states
+    Plot(PlotArgs),
+    /// Write the events of a file as comma-separated values
+    Convert(ConvertArgs),
 }
 
 /// The flags of `tidegate qlog check`.
@@ -94,6 +107,59 @@ pub struct OraclesArgs {
     pub files: Vec<PathBuf>,
 }
 
+/// The flags of `tidegate qlog diff`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:\n  \
+        tidegate qlog diff before/8eb7041ee7431fb4_server.sqlog \\\n    \
+        after/8eb7041ee7431fb4_server.sqlog\n  \
+        tidegate qlog diff cubic.sqlog newreno.sqlog --ignore cc_algorithm\n\n\
+        Headers may differ; what counts is events. Exit status: 0 the same, 1 not the\n\
+        same, 2 error.")]
+pub struct DiffArgs {
+    /// One file
+    #[arg(value_name = "A")]
+    pub one: PathBuf,
+
+    /// The other
+    #[arg(value_name = "B")]
+    pub other: PathBuf,
+
+    /// Members that may differ, separated by commas, by the names this command prints
+    #[arg(long = "ignore", value_name = "LIST", value_delimiter = ',')]
+    pub ignored: Vec<String>,
+}
+
+/// The flags of `tidegate qlog plot`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:\n  \
+        tidegate qlog plot traces/8eb7041ee7431fb4_server.sqlog -o trace.svg\n\n\
+        Exit status: 0 done, 2 error.")]
+pub struct PlotArgs {
+    /// File to draw
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// File to write to, or - for standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// The flags of `tidegate qlog convert`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:\n  \
+        tidegate qlog convert traces/8eb7041ee7431fb4_server.sqlog -o trace.csv\n  \
+        tidegate qlog convert server.sqlog.zst | head -3\n\n\
+        Exit status: 0 done, 2 error.")]
+pub struct ConvertArgs {
+    /// File to convert
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// File to write to, or - for standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+}
+
 fn parse_profile(word: &str) -> Result<Profile, String> {
     [Profile::Structure, Profile::Qvis]
         .into_iter()
@@ -119,6 +185,9 @@ pub fn run_on(args: &QlogArgs, streams: &mut Streams<'_>) -> ExitStatus {
         Verb::Summary(args) => summarise(args, streams),
         Verb::Why(args) => explain(args, streams),
         Verb::Oracles(args) => ask_oracles(args, streams),
+        Verb::Diff(args) => show_difference(args, streams),
+        Verb::Plot(args) => draw(args, streams),
+        Verb::Convert(args) => convert(args, streams),
     };
     match done {
         Ok(true) => ExitStatus::Met,
@@ -189,6 +258,124 @@ fn ask_oracles(args: &OraclesArgs, streams: &mut Streams<'_>) -> Result<bool, St
     }
     Ok(is_silent)
 }
+
+fn show_difference(args: &DiffArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    /// More members than this tell nothing more.
+    const MOST_MEMBERS: usize = 12;
+    let paths = [&args.one, &args.other];
+    let comparison = compare(open(paths[0])?, open(paths[1])?, &args.ignored);
+    for (path, fault) in paths.iter().zip(&comparison.faults) {
+        if let Some(fault) = fault {
+            warn(streams, path, fault)?;
+        }
+    }
+    let mut text = String::new();
+    for line in &comparison.header {
+        text.push_str(&format!("header: {line}\n"));
+    }
+    let upto = comparison.last_same.map_or(String::new(), |(number, at)| {
+        format!(", up to record {number} at {}", millis(at))
+    });
+    text.push_str(&format!(
+        "{} events are the same{upto}\n",
+        comparison.same_count
+    ));
+    if let Some(parting) = &comparison.parting {
+        for ((letter, path), record) in ["A", "B"].iter().zip(paths).zip(&parting.records) {
+            let what = match record {
+                Some(record) => format!(
+                    "record {} at {}: {}",
+                    record.number,
+                    millis(record.at),
+                    record.name
+                ),
+                None => "has ended".to_owned(),
+            };
+            text.push_str(&format!("{letter} {}: {what}\n", path.display()));
+        }
+        for member in parting.members.iter().take(MOST_MEMBERS) {
+            text.push_str(&format!("  {member}\n"));
+        }
+        let hidden = parting.members.len().saturating_sub(MOST_MEMBERS);
+        if hidden > 0 {
+            text.push_str(&format!("  and {hidden} more\n"));
+        }
+    }
+    print(streams.out, &text, "standard output")?;
+    Ok(comparison.is_same())
+}
+
+fn draw(args: &PlotArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let reader = open(&args.file)?;
+    let target = Target::open(&args.output)?;
+    let header = reader.header();
+    let title = header.title.clone().filter(|title| !title.is_empty());
+    let title = title.unwrap_or_else(|| args.file.display().to_string());
+    let side = header.vantage_point.map(|side| side.as_str().to_owned());
+    let about: Vec<String> = [side, header.name.clone(), header.group_id.clone()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut plot = TracePlot::default();
+    if let Some(fault) = follow(reader, |sample| plot.on_sample(&sample)) {
+        warn(streams, &args.file, &fault)?;
+    }
+    target.write(streams, &plot.svg(&title, &about.join(", ")))?;
+    Ok(true)
+}
+
+/// Line by line: a file of any size passes.
+fn convert(args: &ConvertArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
+    let mut reader = open(&args.file)?;
+    let is_stdout = args.output.as_os_str() == "-";
+    let name = match is_stdout {
+        true => "standard output".to_owned(),
+        false => args.output.display().to_string(),
+    };
+    let mut file = match is_stdout {
+        true => None,
+        false => {
+            let file = File::create(&args.output);
+            let file = file.map_err(|error| format!("cannot write {name}: {error}"))?;
+            Some(BufWriter::new(file))
+        }
+    };
+    let out: &mut dyn Write = match &mut file {
+        Some(file) => file,
+        None => streams.out,
+    };
+    let mut text = csv::head();
+    let mut fault = None;
+    loop {
+        let next = reader.next();
+        if let Some(Ok(record)) = &next {
+            text.push_str(&csv::line(record, reader.header()));
+        }
+        let is_over = !matches!(next, Some(Ok(_)));
+        if is_over || text.len() > PIECE_BYTES {
+            match out.write_all(text.as_bytes()) {
+                // A reader who has left is satisfied.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
+                other => other.map_err(|error| format!("cannot write to {name}: {error}"))?,
+            }
+            text.clear();
+        }
+        if is_over {
+            if let Some(Err(found)) = next {
+                fault = Some(found);
+            }
+            break;
+        }
+    }
+    print(out, "", &name)?;
+    if let Some(fault) = fault {
+        warn(streams, &args.file, &fault)?;
+    }
+    Ok(true)
+}
+
+/// How much of a table is handed over at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 fn check_files(args: &CheckArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
     let mut is_right = true;

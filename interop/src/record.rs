@@ -50,6 +50,14 @@ impl Track {
     /// The most slots a track has.
     pub const MAX_SLOTS: usize = 2_000;
 
+    /// A track that begins with slots of this length.
+    pub(crate) fn with_slots_of(slot: Duration) -> Self {
+        Self {
+            slot_ns: u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX).max(1),
+            slots: Vec::new(),
+        }
+    }
+
     /// Notes a value. Instants ascend.
     pub fn on_value(&mut self, now: Timestamp, value: u64) {
         let index = loop {
@@ -104,10 +112,7 @@ impl Track {
 
 impl Default for Track {
     fn default() -> Self {
-        Self {
-            slot_ns: u64::try_from(BUCKET.as_nanos()).unwrap_or(u64::MAX),
-            slots: Vec::new(),
-        }
+        Self::with_slots_of(BUCKET)
     }
 }
 

@@ -90,6 +90,10 @@
 pub mod analyse;
 #[cfg(feature = "read")]
 pub mod check;
+#[cfg(feature = "read")]
+pub mod csv;
+#[cfg(feature = "read")]
+pub mod diff;
 mod directory;
 mod encode;
 mod header;

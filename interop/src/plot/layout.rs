@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use units::Timestamp;
 
-use super::canvas::{Anchor, Canvas, Px, width_of};
-use super::panel::{MINIMUM_LABEL, Unit, shortened};
+use super::canvas::{Anchor, Canvas, Path, Px, width_of};
+use super::panel::{MINIMUM_LABEL, Mark, Unit, shortened};
 use super::phases::stretches;
 use super::scale::Scale;
-use super::style::{ABOUT, SMALL, TEXT};
+use super::style::{ABOUT, SMALL, TEXT, style_of};
 use crate::results::{Outcome, RunResult};
 use crate::scenario::{Case, Download, Scenario};
 use crate::text::decimal;
@@ -17,7 +17,7 @@ use crate::text::decimal;
 pub(super) const WIDTH: Px = Px::whole(900);
 
 /// The length of a line in the legend.
-pub(super) const SWATCH: Px = Px::whole(20);
+const SWATCH: Px = Px::whole(20);
 
 /// Goodput, window, RTT.
 const PANEL_HEIGHTS: [Px; 3] = [Px::whole(110), Px::whole(160), Px::whole(100)];
@@ -34,6 +34,7 @@ pub(super) struct Layout {
     /// The top of the strip in which the phases have their names.
     pub(super) strip: Px,
     strip_height: Px,
+    heights: &'static [Px],
     pub(super) left: Px,
     pub(super) right: Px,
     /// The end of the axis of time.
@@ -77,8 +78,40 @@ impl Layout {
             } else {
                 Px::whole(-8)
             },
+            heights: &PANEL_HEIGHTS,
             left: Px::whole(68),
             right: WIDTH - widest - Px::whole(10),
+            end,
+            time: Scale::linear(end.as_nanos(), 10),
+        }
+    }
+
+    /// Room for panels of these heights below a line of text, a legend of these (name, fact), and a strip. The
+    /// widest of `names` fits beside the panels.
+    pub(super) fn plain(
+        about: &str,
+        legend: &[(String, String)],
+        names: &[&str],
+        heights: &'static [Px],
+        end: Timestamp,
+    ) -> Self {
+        let about = lines(about, WIDTH, ABOUT);
+        let about_end = about.iter().fold(Px::whole(24), |y, _| y + ABOUT_LINE);
+        let entries = legend
+            .iter()
+            .map(|(name, fact)| (name.clone(), "", fact.clone()));
+        let legend = arranged(about_end + Px::whole(26), entries);
+        let legend_end = legend.last().map_or(about_end, |entry| entry.y);
+        let end = end.max(Timestamp::from_millis(1));
+        let widest = names.iter().map(|name| width_of(name, TEXT)).max();
+        Self {
+            about,
+            legend,
+            strip: legend_end + Px::whole(16),
+            strip_height: Px::whole(14),
+            heights,
+            left: Px::whole(68),
+            right: WIDTH - widest.unwrap_or(Px::whole(0)) - Px::whole(10),
             end,
             time: Scale::linear(end.as_nanos(), 10),
         }
@@ -111,7 +144,7 @@ impl Layout {
     pub(super) fn panel(&self, index: usize) -> (Px, Px) {
         let mut bottom = self.strip + self.strip_height;
         let mut top = bottom;
-        for height in PANEL_HEIGHTS.iter().take(index + 1) {
+        for height in self.heights.iter().take(index + 1) {
             top = bottom + PANEL_HEAD;
             bottom = top + *height;
         }
@@ -120,15 +153,29 @@ impl Layout {
 
     /// The bottom of the last panel.
     pub(super) fn bottom(&self) -> Px {
-        self.panel(PANEL_HEIGHTS.len() - 1).1
+        self.panel(self.heights.len() - 1).1
     }
 
     pub(super) fn height(&self) -> Px {
         self.bottom() + Px::whole(40)
     }
 
+    /// The legend: a piece of each curve, its name, and what there is to say of it.
+    pub(super) fn draw_legend(&self, canvas: &mut Canvas) {
+        for entry in &self.legend {
+            let mut swatch = Path::default();
+            swatch.move_to(entry.x, entry.y - Px::whole(4));
+            swatch.across_to(entry.x + SWATCH);
+            canvas.path(&Mark::curve(entry.index, swatch));
+            let x = entry.x + SWATCH + Px::whole(7);
+            let style = style_of(entry.index);
+            let texts = [&entry.name, entry.sign, &entry.fact];
+            canvas.pair(x, entry.y, &format!("t{style}"), texts);
+        }
+    }
+
     /// The labels of the axis of time, below the last panel.
-    pub(super) fn draw_time(&self, canvas: &mut Canvas) {
+    pub(super) fn draw_time(&self, canvas: &mut Canvas, name: &str) {
         let unit = Unit::of(
             self.end.as_nanos(),
             &[(0, 1_000_000, "ms"), (1_000_000_000, 1_000_000_000, "s")],
@@ -141,16 +188,27 @@ impl Layout {
             canvas.text(x, y, Anchor::Middle, "", &label);
         }
         let middle = self.left.middle(self.right);
-        let name = "time since the beginning of the run";
         canvas.text(middle, y + Px::whole(18), Anchor::Middle, "", name);
     }
 }
 
 fn legend(top: Px, case: Option<&Case>, runs: &[&RunResult]) -> Vec<LegendEntry> {
+    let entries = runs.iter().map(|run| {
+        let sign = if run.completion_ns.is_some() {
+            "●"
+        } else {
+            ""
+        };
+        (run.controller.clone(), sign, fact_of(run, case))
+    });
+    arranged(top, entries)
+}
+
+/// Entries of (name, sign, fact) side by side, as many lines as it takes.
+fn arranged(top: Px, of: impl Iterator<Item = (String, &'static str, String)>) -> Vec<LegendEntry> {
     let (mut x, mut y) = (Px::whole(0), top);
     let mut entries = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let (name, fact) = (run.controller.clone(), fact_of(run, case));
+    for (index, (name, sign, fact)) in of.enumerate() {
         let text = width_of(&format!("{name} o {fact}"), TEXT);
         let width = SWATCH + text + Px::whole(26);
         if x > Px::whole(0) && x + width > WIDTH {
@@ -162,11 +220,7 @@ fn legend(top: Px, case: Option<&Case>, runs: &[&RunResult]) -> Vec<LegendEntry>
             x,
             y,
             name,
-            sign: if run.completion_ns.is_some() {
-                "●"
-            } else {
-                ""
-            },
+            sign,
             fact,
         });
         x = x + width;

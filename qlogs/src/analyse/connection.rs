@@ -91,6 +91,9 @@ pub(crate) struct Counts {
     /// Sent and in need of an acknowledgment: what can be lost.
     pub(crate) eliciting_packets: u64,
     pub(crate) lost_packets: u64,
+    pub(crate) lost_bytes: u64,
+    /// Of packets that were not declared lost before.
+    pub(crate) acked_bytes: u64,
     pub(crate) spurious_packets: u64,
     pub(crate) stream_bytes_sent: u64,
     pub(crate) stream_bytes_repeated: u64,
@@ -168,6 +171,7 @@ impl Connection {
                     change.lost = Some(*id);
                     if let Some(packet) = self.outstanding.remove(id) {
                         self.outstanding_bytes -= packet.length;
+                        self.counts.lost_bytes += packet.length;
                     }
                     self.lost.insert(*id);
                 }
@@ -328,6 +332,7 @@ impl Connection {
                     break;
                 };
                 self.outstanding_bytes -= packet.length;
+                self.counts.acked_bytes += packet.length;
                 change.acked += 1;
                 change.latest_acked_sent_at = change.latest_acked_sent_at.max(Some(packet.at));
                 if largest == Some(id.number) {

@@ -11,6 +11,7 @@
 
 pub(crate) mod connection;
 mod limits;
+mod series;
 mod summary;
 mod why;
 
@@ -19,6 +20,7 @@ use units::Timestamp;
 use self::connection::Connection;
 use self::limits::Limits;
 pub use self::limits::{Limit, Stretch};
+pub use self::series::{Sample, follow};
 pub use self::summary::{StateTime, Summary};
 pub use self::why::{Cause, Why};
 use crate::oracles::{FileOracles, Violation};

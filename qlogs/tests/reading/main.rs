@@ -8,6 +8,7 @@ use qlogs::read::{Container, Fault, FaultKind, Reader, Record, TimeFormat};
 use serde_json::Value;
 use units::{ByteCount, Timestamp};
 
+mod compared;
 #[path = "../events/mod.rs"]
 mod events;
 mod mutations;
