@@ -17,6 +17,9 @@ use crate::schema::Owner;
 /// What is assumed of datagrams until one was seen (RFC 9000 section 14).
 const SMALLEST_DATAGRAM: u64 = 1_200;
 
+/// The largest value of `max_udp_payload_size` that means something (RFC 9000 section 18.2).
+const LARGEST_DATAGRAM: u64 = 65_527;
+
 /// The connection after the records so far.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -198,7 +201,7 @@ impl Connection {
                     .map(ByteCount::as_u64)
                     .or(self.minimum_window);
                 if let Some(size) = datagram_size {
-                    self.datagram = self.datagram.max(size.as_u64());
+                    self.datagram = self.datagram.max(size.as_u64().min(LARGEST_DATAGRAM));
                 }
             }
             Event::Parameters {
@@ -228,7 +231,7 @@ impl Connection {
                 self.closed_at.get_or_insert(at);
             }
             Event::PtoExpired => {
-                self.timed_out(self.pto_count + 1, &mut change);
+                self.timed_out(self.pto_count.saturating_add(1), &mut change);
             }
             Event::Blocked { is_blocked, reason } => {
                 self.blocked = is_blocked.then(|| reason.clone().unwrap_or_default());
@@ -242,7 +245,7 @@ impl Connection {
         let length = packet.length.map_or(0, ByteCount::as_u64);
         self.counts.sent_packets += 1;
         self.counts.sent_bytes += length;
-        self.datagram = self.datagram.max(length.min(65_527));
+        self.datagram = self.datagram.max(length.min(LARGEST_DATAGRAM));
         if packet.id.is_some_and(|id| id.space == 2) && self.is_before_handshake() {
             // Logs without states of the connection: the first packet of this kind ends the handshake.
             let has_data = packet
@@ -316,7 +319,8 @@ impl Connection {
                 } => {
                     let stream = self.received.entry(*stream_id).or_default();
                     let new = stream.insert(*offset, offset.saturating_add(*length));
-                    self.counts.stream_bytes_received += new;
+                    let sum = self.counts.stream_bytes_received.saturating_add(new);
+                    self.counts.stream_bytes_received = sum;
                 }
                 _ => {}
             }
@@ -383,7 +387,8 @@ impl Connection {
     }
 
     fn timed_out(&mut self, count: u64, change: &mut Change) {
-        self.counts.probe_timeouts += count - self.pto_count;
+        let more = count.saturating_sub(self.pto_count);
+        self.counts.probe_timeouts = self.counts.probe_timeouts.saturating_add(more);
         self.counts.most_probe_timeouts = self.counts.most_probe_timeouts.max(count);
         self.pto_count = count;
         change.is_timeout = true;
@@ -459,7 +464,8 @@ impl Flow {
         let stream = self.streams.entry(id).or_default();
         stream.limit = stream.limit.max(initial);
         let new = stream.sent.insert(from, until);
-        self.used += until.saturating_sub(stream.end);
+        let more = until.saturating_sub(stream.end);
+        self.used = self.used.saturating_add(more);
         stream.end = stream.end.max(until);
         stream.is_finished |= fin;
         let is_full = stream.limit.is_some_and(|limit| stream.end >= limit) && !stream.is_finished;

@@ -253,7 +253,13 @@ impl fmt::Display for Summary {
         let unknown = || "not in the file".to_owned();
         line("trace", self.title.clone().unwrap_or_else(unknown))?;
         let side = self.side.unwrap_or("unknown side").to_owned();
-        let who = [Some(side), self.name.clone(), self.controller.clone()];
+        // Our own name of a vantage point ends in the controller's.
+        let is_named = |controller: &&String| {
+            let name = self.name.as_deref().unwrap_or_default();
+            !name.split(' ').any(|word| word == controller.as_str())
+        };
+        let controller = self.controller.as_ref().filter(is_named).cloned();
+        let who = [Some(side), self.name.clone(), controller];
         let who: Vec<String> = who.into_iter().flatten().collect();
         line("seen from", who.join(", "))?;
         line(

@@ -248,6 +248,9 @@ fn bytes(value: Option<&Value>) -> Option<ByteCount> {
     whole(value).map(ByteCount::new)
 }
 
+/// A UDP datagram holds no more (RFC 768), so a packet or frame that is longer is a mistake of the file.
+const LARGEST_PACKET: u64 = 65_535;
+
 fn packet(data: &Value) -> Packet {
     let header = data.get("header");
     let inside =
@@ -260,6 +263,7 @@ fn packet(data: &Value) -> Packet {
             .or_else(|| inside(header, "packet_size"))
             .or_else(|| inside(Some(data), "packet_size"))
             .or_else(|| inside(header, "length"))
+            .filter(|length| *length <= LARGEST_PACKET)
             .map(ByteCount::new),
         frames: frames.map(|frames| frames.iter().map(frame).collect()),
         is_pto_probe: text(data.get("trigger")).as_deref() == Some("pto_probe"),
@@ -328,7 +332,8 @@ fn frame(data: &Value) -> Frame {
             offset: field("offset").unwrap_or(0),
             length: field("length")
                 .or_else(|| raw("payload_length"))
-                .or_else(|| raw("length")),
+                .or_else(|| raw("length"))
+                .filter(|length| *length <= LARGEST_PACKET),
             fin: data.get("fin").and_then(Value::as_bool) == Some(true),
         },
         "ack" => {

@@ -1,5 +1,10 @@
 //! Valid files, damaged at random: reading ends with one fault, or with none, and never in a panic.
 
+use qlogs::analyse::{analyse, follow};
+use qlogs::check::{Profile, check};
+use qlogs::csv;
+use qlogs::diff::compare;
+use qlogs::read::Reader;
 use serde_json::Value;
 
 use super::{ours, read};
@@ -84,6 +89,52 @@ fn no_damage_makes_a_panic_and_the_same_damage_reads_the_same() {
         }
     }
     assert!(faults > 500, "the damage shows: {faults}");
+}
+
+/// What is built on the reader takes the same files: numbers that make no sense overflow nothing.
+#[test]
+fn no_damage_makes_an_analysis_panic() {
+    let file = ours();
+    let reader = |file: &'static [u8]| Reader::new(file).ok();
+    let mut chance = Chance(3);
+    for _ in 0..700 {
+        let mut damaged = damaged(&file, &mut chance);
+        for _ in 0..chance.below(6) {
+            damaged = replaced(&damaged, &mut chance);
+        }
+        let damaged: &'static [u8] = damaged.leak();
+        let Some(first) = reader(damaged) else {
+            continue;
+        };
+        let analysis = analyse(first);
+        let _ = (analysis.summary.to_string(), analysis.why.to_string());
+        let _ = (analysis.summary.json(), analysis.why.json());
+        let readers = [(); 4].map(|()| reader(damaged).expect("as before"));
+        let [checked, followed, one, other] = readers;
+        let _ = check(checked, &[Profile::Structure, Profile::Qvis], 10);
+        let _ = follow(followed, |_| {});
+        assert!(compare(one, other, &[]).is_same());
+        let mut rest = reader(damaged).expect("as before");
+        while let Some(Ok(record)) = rest.next() {
+            let _ = csv::line(&record, rest.header());
+        }
+    }
+}
+
+/// A number replaced by a huge one.
+fn replaced(file: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let digits: Vec<usize> = (1..file.len())
+        .filter(|at| file[*at].is_ascii_digit() && file[at - 1] == b':')
+        .collect();
+    let mut file = file.to_vec();
+    if !digits.is_empty() {
+        let from = digits[chance.below(digits.len())];
+        let length = file[from..].iter().take_while(|byte| byte.is_ascii_digit());
+        let until = from + length.count();
+        let huge = ["18446744073709551615", "9223372036854775807", "0"];
+        file.splice(from..until, huge[chance.below(huge.len())].bytes());
+    }
+    file
 }
 
 #[test]
