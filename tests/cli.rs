@@ -167,7 +167,10 @@ fn a_wrong_flag_is_answered_with_what_is_allowed() {
     for (words, texts) in [
         (
             vec!["run", trap, "--cc", "vegas"],
-            ["--cc <LIST>", "allowed are newreno, cubic, fixed:RATE"],
+            [
+                "--cc <LIST>",
+                "allowed are newreno, cubic, bbr3, fixed:RATE",
+            ],
         ),
         (
             vec!["run", trap, "--cc", "fixed:10"],

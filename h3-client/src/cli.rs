@@ -69,7 +69,7 @@ pub struct GetArgs {
     #[arg(long)]
     pub insecure: bool,
 
-    /// Congestion controller of this side: newreno, cubic or fixed:RATE. The speed of a download
+    /// Congestion controller of this side: newreno, cubic, bbr3 or fixed:RATE. The speed of a download
     /// is decided by the server's
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub cc: Algorithm,

@@ -73,7 +73,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     pub write_cert: Option<PathBuf>,
 
-    /// Congestion controller: newreno, cubic or fixed:RATE
+    /// Congestion controller: newreno, cubic, bbr3 or fixed:RATE
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub cc: Algorithm,
 

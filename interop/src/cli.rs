@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// with three seeds of each, or path of a scenario file
     pub scenario: String,
 
-    /// Controllers to play, separated by commas, instead of the scenario's own: newreno, cubic, fixed:RATE. Options
+    /// Controllers to play, separated by commas, instead of the scenario's own: newreno, cubic, bbr3, fixed:RATE. Options
     /// follow the name, + switches one on and - off: hystart, abe, prr, undo, pacing, for cubic also fastconv
     #[arg(long = "cc", value_name = "LIST", value_parser = parse_controllers)]
     pub controllers: Option<Controllers>,

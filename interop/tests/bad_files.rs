@@ -282,13 +282,13 @@ fn unknown_controllers_are_answered_with_those_that_exist() {
     complains(
         "controllers = [\"newreno\"]",
         "controllers = [\"newreno\", \"vegas\"]",
-        "example.toml:4: controllers: \"vegas\": unknown controller; allowed are newreno, cubic, \
+        "example.toml:4: controllers: \"vegas\": unknown controller; allowed are newreno, cubic, bbr3, \
          fixed:RATE, for example \"fixed:10Mbit/s\"",
     );
     complains(
         "[expect.newreno]",
         "[expect.reno]",
-        "example.toml:19: expect.reno: \"reno\": unknown controller; allowed are newreno, cubic, \
+        "example.toml:19: expect.reno: \"reno\": unknown controller; allowed are newreno, cubic, bbr3, \
          fixed:RATE, for example \"fixed:10Mbit/s\", or all",
     );
 }

@@ -425,7 +425,7 @@ fn wrong_flags_are_refused_with_what_is_allowed() {
     for (words, expected) in [
         (
             ["run", "x", "--cc", "vegas"],
-            "allowed are newreno, cubic, fixed:RATE",
+            "allowed are newreno, cubic, bbr3, fixed:RATE",
         ),
         (["run", "x", "--limit", "5"], "the unit is missing"),
         (

@@ -31,6 +31,13 @@
 //! | `slow_start` | the window grows by what is acknowledged (RFC 9002 section 7.3.1) |
 //! | `congestion_avoidance` | the window grows by the controller's own law (RFC 9002 section 7.3.3, RFC 9438 section 4) |
 //! | `recovery` | the window was cut; no packet sent since has been acknowledged (RFC 9002 section 7.3.2) |
+//! | `startup` | BBR: the rate doubles every round until the pipe is full (draft-ietf-ccwg-bbr-06 section 5.3.1) |
+//! | `drain` | BBR: the queue that made is drained (section 5.3.2) |
+//! | `probe_bw_down` | BBR: a little slower than the path (section 5.3.3.1) |
+//! | `probe_bw_cruise` | BBR: as fast as the path (section 5.3.3.2) |
+//! | `probe_bw_refill` | BBR: as fast as the path, without short-term bounds (section 5.3.3.3) |
+//! | `probe_bw_up` | BBR: faster than the path (section 5.3.3.4) |
+//! | `probe_rtt` | BBR: little in flight, to see the round-trip time without queues (section 5.3.4) |
 //! | `fixed_rate` | the rate is set by hand and reacts to nothing |
 //! | `conservative_slow_start` | a quarter of slow start, while a rise of the RTT is looked into (RFC 9406 section 4.2) |
 //! | `startup` | BBR doubles the rate each round until the pipe is full (draft-ietf-ccwg-bbr-06 section 5.3.1) |
@@ -53,6 +60,17 @@
 //! | `persistent_congestion` | `persistent_congestion` | nothing arrived for too long (RFC 9002 section 7.6) |
 //! | `recovery_exited` | | a packet sent after the cut was acknowledged |
 //! | `ssthresh_reached` | | slow start filled the window up to the threshold |
+//! | `bandwidth_plateau` | | BBR: three rounds without a quarter more delivered |
+//! | `loss_too_high` | | BBR: more than 2 % lost or marked |
+//! | `precaution` | | BBR: as much in flight as an earlier probe found to be too much |
+//! | `drained` | | BBR: no more in flight than the path holds |
+//! | `drain_rounds_over` | | BBR: Drain took as long as it may |
+//! | `probe_time` | | BBR: the wait between two probes is over |
+//! | `clean_probe` | | BBR: a probe that stopped early brought no excess of losses |
+//! | `refilled` | | BBR: the round that fills the pipe is over |
+//! | `min_rtt_expired` | | BBR: five seconds without a round-trip time as low as the lowest |
+//! | `probe_rtt_done` | | BBR: little was in flight for long enough |
+//! | `spurious_loss` | | all packets whose loss was answered turned up |
 //!
 //! In the same way `recovery:parameters_set` has **`cc_algorithm`**, the name of the controller.
 //!

@@ -387,7 +387,8 @@ impl Conn {
                         self.sender.count_open_gate_stall();
                     }
                     self.wants_gate = false;
-                    self.sender.on_nothing_to_send(now);
+                    let is_blocked = self.streams.waiting() > ByteCount::ZERO;
+                    self.sender.on_nothing_to_send(now, is_blocked);
                 }
                 sent
             }

@@ -198,13 +198,17 @@ impl Sender {
         self.stats.open_gate_stalls += 1;
     }
 
-    /// The gate was open and nothing was left to send.
-    pub(crate) fn on_nothing_to_send(&mut self, now: Timestamp) {
+    /// The gate was open and nothing was left to send; `is_blocked` if data is there and the peer's flow control
+    /// keeps it back. That is no lack of data: the rate is what the peer's window allows
+    /// (draft-ietf-ccwg-bbr-06 section 4.1.1.3.1).
+    pub(crate) fn on_nothing_to_send(&mut self, now: Timestamp, is_blocked: bool) {
         if !self.is_idle {
             self.is_idle = true;
             self.controller.on_app_limited(now);
         }
-        self.sampler.on_app_limited(self.ledger.in_flight());
+        if !is_blocked {
+            self.sampler.on_app_limited(self.ledger.in_flight());
+        }
     }
 
     /// A probe timeout expired and its first probe is about to be entered (RFC 9002 section 6.2.4).

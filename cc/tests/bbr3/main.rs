@@ -17,7 +17,7 @@
 //! | 8 | RTT of the newest packet, delay kept | `min_rtt` takes `latest_rtt`, which the stack gives only for a new largest packet: `model::the_minimum_rtt_rises_only_after_ten_seconds` |
 //! | 9 | the mark "short of data" | `cc::delivery`: `the_app_limited_mark_lasts_until_more_than_the_marked_bytes_are_delivered`, `a_mark_on_an_empty_connection_still_marks` |
 //! | 10 | when that is looked at | the driver's: it asks whenever the gate is open (quic-core `sender.rs`, `on_nothing_to_send`); no test here |
-//! | 11 | receiver, window and pacing are no lack of data | `startup::a_flow_limited_by_the_receiver_leaves_startup_and_keeps_its_rate`, for the controller; the driver is named in the findings |
+//! | 11 | receiver, window and pacing are no lack of data | `startup::a_flow_limited_by_the_receiver_leaves_startup_and_keeps_its_rate`; quic-core: `bbr3::a_flow_limited_by_the_receiver_leaves_startup` |
 //! | 12 | bare acknowledgements do not count | quic-core: `sender.rs`, `counted_size`; no test here |
 //! | 13 | a late packet is delivered once | `cc::delivery`: `a_late_packet_counts_as_delivered_once_and_makes_no_sample`; `model::a_late_packet_is_delivered_once` |
 //! | 14 | one record per segmented send | allowed, not done: quic-core keeps one per packet |

@@ -1,5 +1,6 @@
 //! The whole stack in virtual time, through its public interface: two endpoints and a link.
 
+mod bbr3;
 mod common;
 mod determinism;
 mod endings;
