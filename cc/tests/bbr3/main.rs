@@ -91,6 +91,7 @@ mod faults;
 mod link;
 mod losses;
 mod model;
+mod noise;
 mod probe_bw;
 mod probe_rtt;
 mod script;
