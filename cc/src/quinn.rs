@@ -42,7 +42,7 @@
 //! | RTT | quinn shows its average one ACK late. The adapter completes it with its own latest sample (now minus the send time of the newest packet), from which the peer's ACK delay is not subtracted until quinn's next average shows it |
 //! | lack of data | quinn's flag, a state of the connection when the ACK arrives and not of the packet when it left; waiting for flow control is lack of data, waiting for the pacer is not |
 //! | CE marks | "at least one", never how many |
-//! | pacing | quinn's own pacer (1.25 windows per RTT) decides; the rate of the controller only reaches `metrics()` |
+//! | pacing | quinn's own pacer (1.25 windows per RTT) decides; the rate of the controller only reaches `metrics()`. BBRv3 lives by its rate: here it is little more than its window |
 //! | probes | neither the probe timeout nor path-MTU probes are reported when they leave. A probe's acknowledgement is, and grows the window like any other |
 //! | spurious losses | quinn forgets a lost packet, so its late acknowledgement is not seen and no cut is undone |
 //! | delivery rate | packets acknowledged that were in no reported batch are missing from it |

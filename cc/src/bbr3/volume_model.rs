@@ -148,6 +148,8 @@ mod tests {
             inflight_at_loss(PACKET, PACKET * 100, PACKET * 50),
             PACKET * 99
         );
+        // Far below it with the whole packet: all of it was.
+        assert_eq!(inflight_at_loss(PACKET, PACKET * 200, PACKET), PACKET * 200);
         for (size, tx, lost) in [(10, 5, 3), (0, 0, 0), (1, u64::MAX, u64::MAX), (7, 9, 0)] {
             let [size, tx, lost] = [size, tx, lost].map(ByteCount::new);
             let at = inflight_at_loss(size, tx, lost);
