@@ -59,7 +59,7 @@
 //! | 51 | when ProbeRTT begins | `probe_rtt::five_seconds_without_an_rtt_as_low_begin_a_probe`, `probe_rtt::a_steady_path_is_never_probed`, `probe_rtt::startup_is_interrupted_and_resumed` |
 //! | 52 | what it allows | `probe_rtt::half_the_volume_is_allowed_at_the_rate_of_the_path`, `probe_rtt::on_a_tiny_path_four_packets_are_allowed` |
 //! | 53 | how it ends | `probe_rtt::the_time_runs_from_when_little_is_in_flight_for_200_ms_and_a_round`, `probe_rtt::a_round_alone_does_not_end_the_probe`, `probe_rtt::the_next_probe_is_due_five_seconds_after_the_end_of_this_one` |
-//! | 54 | restart from idle | `probe_rtt::a_restart_from_idle_paces_at_the_rate_of_the_path_and_skips_the_probe`, `probe_rtt::a_restart_from_idle_ends_a_probe_that_is_over`, `probe_rtt::a_flow_that_has_data_does_not_restart_from_idle` |
+//! | 54 | restart from idle | `probe_rtt::a_restart_from_idle_paces_at_the_rate_of_the_path_and_skips_the_probe`, `probe_rtt::a_restart_from_idle_paces_at_the_rate_of_the_path_however_the_silence_began`, `probe_rtt::a_restart_from_idle_ends_a_probe_that_is_over`, `probe_rtt::a_flow_that_has_data_does_not_restart_from_idle` |
 //! | 55 | idle time and the minimum RTT | `probe_rtt::idle_time_does_not_replace_the_minimum_rtt`; `bottleneck::silence_brings_no_burst_no_probe_and_no_inflated_rtt` |
 //! | 56 | the window | `control::the_window_grows_by_what_is_acknowledged`, `control::the_window_ends_at_two_volumes_also_for_a_flow_short_of_data`, `control::the_first_round_grows_the_window_whatever_the_model_says` |
 //! | 57 | quantisation | `control::the_window_holds_a_quantum_on_a_fast_and_short_path`, `control::the_window_is_never_below_four_packets`, `probe_bw::up_paces_at_five_quarters_and_allows_two_and_a_quarter_volumes` |

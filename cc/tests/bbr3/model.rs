@@ -28,6 +28,7 @@ fn a_sample_without_a_rate_moves_rounds_and_bounds_but_no_bandwidth() {
 #[test]
 fn a_sample_without_a_rate_is_no_round_of_a_plateau() {
     let mut script = Script::new();
+    script.round(Ack::default());
     for _ in 0..8 {
         script.round(Ack {
             rate: None,

@@ -243,6 +243,26 @@ fn a_restart_from_idle_paces_at_the_rate_of_the_path_and_skips_the_probe() {
     );
 }
 
+// Item 54: the same if the lack of data shows only after the last acknowledgement.
+#[test]
+fn a_restart_from_idle_paces_at_the_rate_of_the_path_however_the_silence_began() {
+    let mut script = Script::down(Algorithm::Bbr3);
+    script.ack(Ack {
+        in_flight: 500,
+        ..Ack::default()
+    });
+    script.ack(Ack {
+        acked: 0,
+        in_flight: 0,
+        ..Ack::default()
+    });
+    assert_eq!(script.pacing_rate(), RATE.scale(9 * 99, 1_000));
+    script.controller.on_app_limited(script.now);
+    script.wait(Duration::from_secs(1));
+    script.send(10, 10, true);
+    assert_eq!(script.pacing_rate(), RATE.scale(99, 100));
+}
+
 // Item 54, G20: a flow that goes idle within ProbeRTT leaves it with its next packet.
 #[test]
 fn a_restart_from_idle_ends_a_probe_that_is_over() {
