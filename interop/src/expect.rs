@@ -14,9 +14,12 @@ use std::time::Duration;
 use serde::Serialize;
 use units::{Fraction, Rate, Timestamp, math};
 
-use crate::results::{FlowResult, FlowWindow, Outcome, RunResult};
+use self::flows::{Flows, reach};
+use crate::results::{Outcome, RunResult};
 use crate::scenario::Scenario;
 use crate::stats;
+
+mod flows;
 
 /// What is measured in each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -76,6 +79,18 @@ pub enum Metric {
     /// How far the packets declared lost are from the packets the forward link dropped, as a share
     /// of the latter.
     LostVsDropped,
+    /// Packets the forward link dropped, for any cause, over those that entered it.
+    LossShare,
+    /// Packets the bottleneck's queue marked with CE.
+    Marks,
+    /// Stream bytes that the sender sent again.
+    Resent,
+    /// The most datagram bytes that the sender sent within a millisecond.
+    LargestBurst,
+    /// The smallest share that one of the greedy flows got.
+    LeastShare,
+    /// The largest.
+    MostShare,
 }
 
 /// In what a metric is counted.
@@ -124,6 +139,12 @@ impl Metric {
         ("answer_p50", Self::AnswerP50),
         ("answer_p95", Self::AnswerP95),
         ("lost_vs_dropped", Self::LostVsDropped),
+        ("loss_share", Self::LossShare),
+        ("marks", Self::Marks),
+        ("resent", Self::Resent),
+        ("largest_burst", Self::LargestBurst),
+        ("least_share", Self::LeastShare),
+        ("most_share", Self::MostShare),
     ];
 
     /// The key in a scenario file.
@@ -142,7 +163,10 @@ impl Metric {
             Self::Completed
             | Self::Utilisation
             | Self::Share
+            | Self::LeastShare
+            | Self::MostShare
             | Self::Jain
+            | Self::LossShare
             | Self::LostVsDropped => Dimension::Share,
             Self::Completion | Self::Handshake | Self::Transfer | Self::TimeAtMinimum => {
                 Dimension::Time
@@ -157,8 +181,10 @@ impl Metric {
             | Self::QueueDelayP50
             | Self::QueueDelayP95 => Dimension::RoundTrip,
             Self::Goodput | Self::Delivery | Self::TotalGoodput => Dimension::Rate,
-            Self::PtoCount | Self::Cuts | Self::Transitions | Self::Flips => Dimension::Count,
-            Self::WindowAtEnd => Dimension::Size,
+            Self::PtoCount | Self::Cuts | Self::Transitions | Self::Flips | Self::Marks => {
+                Dimension::Count
+            }
+            Self::WindowAtEnd | Self::Resent | Self::LargestBurst => Dimension::Size,
         }
     }
 
@@ -169,6 +195,8 @@ impl Metric {
             self,
             Self::Goodput
                 | Self::Share
+                | Self::LeastShare
+                | Self::MostShare
                 | Self::Jain
                 | Self::TotalGoodput
                 | Self::Reach
@@ -185,7 +213,10 @@ impl Metric {
     /// Whether it needs several flows.
     #[must_use]
     pub fn is_of_flows(self) -> bool {
-        matches!(self, Self::Share | Self::Jain | Self::TotalGoodput)
+        matches!(
+            self,
+            Self::Share | Self::LeastShare | Self::MostShare | Self::Jain | Self::TotalGoodput
+        )
     }
 
     /// Whether it may be, or has to be, about one flow by name.
@@ -214,6 +245,8 @@ impl Metric {
             Self::Goodput if band.flow.is_some() => Some(flows()?.meant?.goodput_bps),
             Self::Reach => reach(run, band),
             Self::Share => flows()?.share(),
+            Self::LeastShare => flows()?.shares()?.min(),
+            Self::MostShare => flows()?.shares()?.max(),
             Self::Jain => flows()?.jain(),
             Self::TotalGoodput => Some(flows()?.total),
             Self::AnswerP50 => Some(flows()?.meant?.answers.as_ref()?.p50_ns),
@@ -233,6 +266,14 @@ impl Metric {
             Self::TimeAtMinimum => Some(run.time_at_minimum_ns),
             Self::Escape => run.escape_ns,
             Self::WindowAtEnd => run.window_at_end_bytes,
+            Self::LossShare => {
+                let offered = run.forward.offered_packets;
+                let dropped = run.forward.dropped_packets();
+                Some(math::mul_div(dropped, PPB, offered.max(1)))
+            }
+            Self::Marks => Some(run.forward.marked_packets),
+            Self::Resent => Some(run.retransmitted_bytes),
+            Self::LargestBurst => run.largest_burst_bytes,
             Self::LostVsDropped => {
                 let dropped = run.forward.dropped_packets();
                 let apart = run.packets_lost.abs_diff(dropped);
@@ -243,86 +284,6 @@ impl Metric {
                 }
             }
         }
-    }
-}
-
-/// When the goal of the band is first kept up, from the beginning of its window.
-fn reach(run: &RunResult, band: &Band) -> Option<u64> {
-    const STEP_NS: u64 = 100_000_000;
-    let (window, goal) = (band.window?, band.goal?);
-    let steps = match &band.flow {
-        Some(name) => {
-            &run.flows
-                .iter()
-                .find(|flow| flow.name == *name)?
-                .app_bytes_per_100_ms
-        }
-        None => &run.app_bytes_per_100_ms,
-    };
-    let index = |at: Timestamp| usize::try_from(at.as_nanos() / STEP_NS).unwrap_or(usize::MAX);
-    let length = u64::try_from(goal.span.as_nanos()).unwrap_or(u64::MAX) / STEP_NS;
-    let length = usize::try_from(length).unwrap_or(usize::MAX).max(1);
-    let wanted = goal.rate.bytes_in(goal.span).as_u64();
-    let first = index(window.from);
-    let last = index(window.until).min(steps.len());
-    let inside = steps.get(first..last)?;
-    let at = inside
-        .windows(length)
-        .position(|span| span.iter().sum::<u64>() >= wanted)?;
-    u64::try_from(at).ok()?.checked_mul(STEP_NS)
-}
-
-/// The flows of a run in the window of a band.
-struct Flows<'a> {
-    /// The one the band names, or the tested one.
-    meant: Option<&'a FlowWindow>,
-    /// Of all greedy ones that go the same way as the tested one, in bit/s.
-    greedy: Vec<u64>,
-    /// Of all that go that way.
-    total: u64,
-}
-
-impl<'a> Flows<'a> {
-    fn of(run: &'a RunResult, band: &Band) -> Option<Self> {
-        let window = band.window?;
-        let tested = run.flows.first()?;
-        let meant = match &band.flow {
-            Some(name) => run.flows.iter().find(|flow| flow.name == *name)?,
-            None => tested,
-        };
-        let together = || {
-            let flows = run.flows.iter();
-            flows.filter(|flow| flow.is_reverse == tested.is_reverse)
-        };
-        let goodput = |flow: &FlowResult| flow.in_window(window).map_or(0, |seen| seen.goodput_bps);
-        Some(Self {
-            meant: meant.in_window(window),
-            greedy: together()
-                .filter(|flow| flow.is_greedy)
-                .map(goodput)
-                .collect(),
-            total: together().map(goodput).sum(),
-        })
-    }
-
-    fn share(&self) -> Option<u64> {
-        let total: u64 = self.greedy.iter().sum();
-        let own = self.meant?.goodput_bps;
-        (total > 0).then(|| math::mul_div(own, PPB, total))
-    }
-
-    /// (sum of x)^2 / (n times the sum of x^2), in units of 1 kbit/s so that squares fit.
-    fn jain(&self) -> Option<u64> {
-        let kbps: Vec<u128> = self
-            .greedy
-            .iter()
-            .map(|bps| u128::from(bps / 1_000))
-            .collect();
-        let sum: u128 = kbps.iter().sum();
-        let squares: u128 = kbps.iter().map(|x| x * x).sum();
-        let count = u128::try_from(kbps.len()).ok()?;
-        let index = (sum * sum * u128::from(PPB)).checked_div(count * squares)?;
-        u64::try_from(index).ok()
     }
 }
 

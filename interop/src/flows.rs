@@ -17,7 +17,7 @@ use units::{ByteCount, Timestamp};
 
 use crate::play::{PlayError, PlayRequest};
 use crate::record::{FlowRecorder, FlowRecording};
-use crate::scenario::{App, FlowPlan};
+use crate::scenario::{App, FlowPlan, LARGEST_ANSWER};
 use crate::stack::{Identity, LogTrouble, SERVER_NAME, SharedRecorder, endpoint_config, lock};
 
 /// The protocol of these connections.
@@ -33,6 +33,8 @@ pub(crate) struct PlayedFlow {
     is_greedy: bool,
     /// Where the client's datagrams come from.
     pub(crate) client_node: NodeId,
+    /// Where the sender's come from.
+    pub(crate) sender_node: NodeId,
 }
 
 /// What a flow is played on.
@@ -127,6 +129,7 @@ impl Stage<'_> {
             is_reverse: plan.is_reverse,
             is_greedy: plan.app == App::Bulk,
             client_node,
+            sender_node: server_node,
         })
     }
 
@@ -217,8 +220,8 @@ async fn send(
             }
         }
         App::Requests { size, .. } => {
-            while let Ok((stream, _)) = connection.accept_bi().await {
-                spawner.spawn(Box::pin(answer(stream, size)));
+            while let Ok((stream, request)) = connection.accept_bi().await {
+                spawner.spawn(Box::pin(answer_to(request, stream, size)));
             }
         }
         App::Media { every, size } => {
@@ -266,6 +269,20 @@ async fn answer(mut stream: SendStream, size: ByteCount) {
     // Nobody is left to hear of a stream that cannot be finished.
     let _ = stream.finish();
     let _ = stream.stopped().await;
+}
+
+/// A request of eight bytes says how much it asks for; any other asks for the usual size.
+async fn answer_to(mut request: RecvStream, stream: SendStream, usual: ByteCount) {
+    let mut asked = Vec::new();
+    while let Ok(Some(chunk)) = request.read_chunk(8).await {
+        asked.extend_from_slice(&chunk);
+        if asked.len() > 8 {
+            break;
+        }
+    }
+    let size = asked.try_into().map(u64::from_be_bytes);
+    let size = size.map_or(usual, |size| ByteCount::new(size).min(LARGEST_ANSWER));
+    answer(stream, size).await;
 }
 
 /// A frame begins with the instant it was made, as far as it is long enough for that.
@@ -326,7 +343,38 @@ async fn receive(
                     .spawn(Box::pin(async move { frame.read_frame(stream).await }));
             }
         }
-        App::Requests { every, .. } => reader.ask(connection, every, gaps).await,
+        App::Requests {
+            every,
+            size,
+            size_p95,
+        } => {
+            let asks = Asks {
+                every,
+                sizes: size_p95.map(|p95| (size, p95)),
+                random: gaps,
+            };
+            reader.ask(connection, asks).await;
+        }
+    }
+}
+
+/// When a client asks, and for how much.
+struct Asks {
+    /// The mean gap.
+    every: Duration,
+    /// Median and 95th percentile, if sizes differ.
+    sizes: Option<(ByteCount, ByteCount)>,
+    random: RandomStream,
+}
+
+impl Asks {
+    fn request(&mut self) -> Bytes {
+        let Some((median, p95)) = self.sizes else {
+            return Bytes::from_static(b"?");
+        };
+        let drawn = self.random.log_normal(median.as_u64(), p95.as_u64());
+        let size = drawn.clamp(1, LARGEST_ANSWER.as_u64());
+        Bytes::copy_from_slice(&size.to_be_bytes())
     }
 }
 
@@ -364,18 +412,18 @@ impl Reader {
     }
 
     /// Asks at exponential gaps.
-    async fn ask(&self, connection: Connection, every: Duration, mut gaps: RandomStream) {
+    async fn ask(&self, connection: Connection, mut asks: Asks) {
         let mut next = self.timers.now();
         while connection.close_reason().is_none() {
-            next += gaps.exponential(every);
+            next += asks.random.exponential(asks.every);
+            let request = asks.request();
             self.timers.sleep_until(next).await;
             let Ok((mut send, recv)) = connection.open_bi().await else {
                 return;
             };
             let (reader, asked_at) = (self.clone(), self.timers.now());
             self.spawner.spawn(Box::pin(async move {
-                if send.write_chunk(Bytes::from_static(b"?")).await.is_ok() && send.finish().is_ok()
-                {
+                if send.write_chunk(request).await.is_ok() && send.finish().is_ok() {
                     reader.read(recv, Some(asked_at)).await;
                 }
             }));

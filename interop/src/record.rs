@@ -10,7 +10,7 @@
 //! The recorder only listens. It is fed with instants and never asks for one, so it serves both the
 //! virtual network and real sockets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use cc::Transition;
@@ -152,6 +152,34 @@ pub struct Recorder {
     escape: Option<Duration>,
     oracles: Option<Oracles>,
     tracks: Tracks,
+    burst: Burst,
+}
+
+/// The most that was sent within a stretch of time.
+#[derive(Debug, Default)]
+struct Burst {
+    /// What was sent within the last such stretch, in order of time.
+    recent: VecDeque<(Timestamp, ByteCount)>,
+    sum: ByteCount,
+    largest: Option<ByteCount>,
+}
+
+impl Burst {
+    /// Long enough for what a pacer lets go at once, short beside a round trip.
+    const STRETCH: Duration = Duration::from_millis(1);
+
+    fn on_sent(&mut self, now: Timestamp, bytes: ByteCount) {
+        while let Some((at, old)) = self.recent.front().copied() {
+            if now.saturating_since(at) < Self::STRETCH {
+                break;
+            }
+            self.recent.pop_front();
+            self.sum = self.sum.saturating_sub(old);
+        }
+        self.recent.push_back((now, bytes));
+        self.sum += bytes;
+        self.largest = self.largest.max(Some(self.sum));
+    }
 }
 
 /// When a window counts as escaped.
@@ -201,12 +229,18 @@ impl Recorder {
             window: None,
             at_minimum: Duration::ZERO,
             tracks: Tracks::default(),
+            burst: Burst::default(),
         }
     }
 
     /// The client hands its first datagram to the network; later calls change nothing.
     pub fn on_first_datagram(&mut self, now: Timestamp) {
         self.first_datagram_at.get_or_insert(now);
+    }
+
+    /// The tested sender hands a datagram to the network, headers not counted.
+    pub fn on_datagram_sent(&mut self, now: Timestamp, bytes: ByteCount) {
+        self.burst.on_sent(now, bytes);
     }
 
     /// The handshake is complete at the client; later calls change nothing.
@@ -317,6 +351,7 @@ impl Recorder {
             violation,
             window_at_end: last.map(|(_, window, _)| window),
             escape: self.escape,
+            largest_burst: self.burst.largest,
             outcome,
             ended_at: now,
             first_datagram_at: self.first_datagram_at,
@@ -463,6 +498,8 @@ pub struct Recording {
     pub(crate) window_at_end: Option<ByteCount>,
     pub(crate) violation: Option<Violation>,
     pub(crate) escape: Option<Duration>,
+    /// The most datagram bytes that the sender sent within a millisecond; unknown over real sockets.
+    pub(crate) largest_burst: Option<ByteCount>,
     pub(crate) tracks: Tracks,
     pub(crate) sender: SenderCounts,
     pub(crate) forward: LinkEnding,
@@ -564,6 +601,28 @@ mod tests {
             escape(&[(1000, 20_000), (1500, 2700), (2500, 13_500)]),
             millis(500)
         );
+    }
+
+    #[test]
+    fn a_burst_is_what_leaves_within_a_millisecond() {
+        let burst = |sent: &[(u64, u64)]| {
+            let mut recorder = Recorder::new();
+            for (micros, bytes) in sent {
+                let now = Timestamp::ZERO + Duration::from_micros(*micros);
+                recorder.on_datagram_sent(now, ByteCount::new(*bytes));
+            }
+            let largest = recorder.finish(ms(30), ending()).largest_burst;
+            largest.map(ByteCount::as_u64)
+        };
+        assert_eq!(burst(&[]), None);
+        assert_eq!(burst(&[(0, 7)]), Some(7));
+        // Across the border of two milliseconds, but not a whole one apart.
+        assert_eq!(
+            burst(&[(600, 10), (1100, 20), (1599, 40), (1600, 80)]),
+            Some(140)
+        );
+        assert_eq!(burst(&[(0, 1), (999, 2)]), Some(3));
+        assert_eq!(burst(&[(0, 1), (1000, 1), (2000, 1)]), Some(1));
     }
 
     #[test]

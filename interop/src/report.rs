@@ -5,15 +5,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde::Serialize;
 use units::{Timestamp, format_duration};
 
-use crate::expect::{Dimension, Judgement, Level, Metric, Statistic, Verdict, measure_only};
+use crate::expect::{Dimension, Judgement, Metric, Verdict, measure_only};
 use crate::results::{FlowResult, Outcome, Percentiles, RunResult};
 use crate::runner::Group;
 use crate::scenario::Scenario;
 use crate::stats::{failure_bound, median_interval, nearest_rank};
 use crate::text::{Columns, WIDTH, decimal, show, wrap};
+
+mod json;
 
 /// The version of the JSON document; it changes when a key changes its meaning or goes away.
 pub const JSON_VERSION: u32 = 1;
@@ -551,122 +552,6 @@ impl Report<'_> {
             group.controller.to_string()
         }
     }
-
-    /// The JSON document, with a line break at its end.
-    ///
-    /// # Errors
-    /// None in practice: the data has no map with keys that are not text.
-    pub fn json(&self) -> Result<String, serde_json::Error> {
-        let groups = self.groups.iter().map(GroupJson::of).collect();
-        let document = DocumentJson {
-            version: JSON_VERSION,
-            program: concat!("tidegate ", env!("CARGO_PKG_VERSION")),
-            scenario: &self.scenario.name,
-            about: &self.scenario.about,
-            is_real: self.is_real,
-            limit_ns: nanos(self.limit),
-            base_rtt_ns: nanos(self.scenario.base_rtt()),
-            is_met: self.is_met(),
-            groups,
-        };
-        let mut text = serde_json::to_string_pretty(&document)?;
-        text.push('\n');
-        Ok(text)
-    }
-}
-
-#[derive(Serialize)]
-struct DocumentJson<'a> {
-    version: u32,
-    program: &'static str,
-    scenario: &'a str,
-    about: &'a str,
-    is_real: bool,
-    limit_ns: u64,
-    base_rtt_ns: u64,
-    is_met: bool,
-    groups: Vec<GroupJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct GroupJson<'a> {
-    case: &'a str,
-    controller: String,
-    run_count: usize,
-    completed_count: usize,
-    completion: Option<Percentiles>,
-    /// 95 % interval of the median.
-    completion_median_interval_s: Option<(f64, f64)>,
-    /// What no failure proves; absent when there was one.
-    failure_rate_bound: Option<f64>,
-    verdicts: Vec<VerdictJson<'a>>,
-    runs: &'a [RunResult],
-}
-
-impl<'a> GroupJson<'a> {
-    fn of(group: &'a Group) -> Self {
-        let run_count = group.runs.len();
-        let completed_count = completed_count(&group.runs);
-        let mut completions: Vec<u64> = group
-            .runs
-            .iter()
-            .filter_map(|run| run.completion_ns)
-            .collect();
-        Self {
-            case: &group.case.name,
-            controller: group.controller.to_string(),
-            run_count,
-            completed_count,
-            completion: Percentiles::of(&mut completions),
-            completion_median_interval_s: completion_interval(&group.runs),
-            failure_rate_bound: (completed_count == run_count).then(|| failure_bound(run_count)),
-            verdicts: group.verdicts.iter().map(VerdictJson::of).collect(),
-            runs: &group.runs,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct VerdictJson<'a> {
-    metric: &'static str,
-    statistic: Statistic,
-    from_ns: Option<u64>,
-    until_ns: Option<u64>,
-    min: &'a Option<Level>,
-    max: &'a Option<Level>,
-    /// The unit of `measured` and of the amounts of `min` and `max`.
-    unit: &'static str,
-    measured: Option<u64>,
-    outside_count: u64,
-    worst_seed: Option<u64>,
-    #[serde(flatten)]
-    judgement: &'a Judgement,
-}
-
-impl<'a> VerdictJson<'a> {
-    fn of(verdict: &'a Verdict) -> Self {
-        let band = &verdict.band;
-        let window = band.window;
-        Self {
-            metric: band.metric.key(),
-            statistic: band.statistic,
-            from_ns: window.map(|window| window.from.as_nanos()),
-            until_ns: window.map(|window| window.until.as_nanos()),
-            min: &band.min,
-            max: &band.max,
-            unit: match band.metric.dimension() {
-                Dimension::Share => "parts per billion",
-                Dimension::Time | Dimension::RoundTrip => "ns",
-                Dimension::Rate => "bit/s",
-                Dimension::Count => "count",
-                Dimension::Size => "B",
-            },
-            measured: verdict.measured,
-            outside_count: verdict.outside_count,
-            worst_seed: verdict.worst_seed,
-            judgement: &verdict.judgement,
-        }
-    }
 }
 
 fn metric_words(metric: Metric) -> &'static str {
@@ -697,6 +582,12 @@ fn metric_words(metric: Metric) -> &'static str {
         Metric::AnswerP50 => "median time of answers",
         Metric::AnswerP95 => "95th percentile of the time of answers",
         Metric::LostVsDropped => "difference between packets declared lost and dropped",
+        Metric::LossShare => "share of packets dropped",
+        Metric::Marks => "packets marked with CE",
+        Metric::Resent => "stream bytes sent again",
+        Metric::LargestBurst => "most sent within 1 ms",
+        Metric::LeastShare => "smallest share of a flow",
+        Metric::MostShare => "largest share of a flow",
     }
 }
 

@@ -77,6 +77,8 @@ pub struct RunResult {
     /// From the end of the last phase to a window of ten datagrams; `None` without a phase that ends, or if it never
     /// came to that.
     pub escape_ns: Option<u64>,
+    /// The most datagram bytes that the sender sent within a millisecond; unknown over real sockets.
+    pub largest_burst_bytes: Option<u64>,
     /// What must never happen and did, if anything: the first of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation: Option<Violation>,
@@ -448,6 +450,7 @@ pub fn summarise(request: &PlayRequest<'_>, recording: Recording) -> RunResult {
         time_at_minimum_ns: nanos(recording.at_minimum),
         window_at_end_bytes: recording.window_at_end.map(ByteCount::as_u64),
         escape_ns: recording.escape.map(nanos),
+        largest_burst_bytes: recording.largest_burst.map(ByteCount::as_u64),
         violation: recording.violation,
         fault: recording.sender.fault,
         rtt: Percentiles::of(&mut rtts),

@@ -8,7 +8,7 @@ use h3_server::{Link, Server, Shutdown, Site};
 use netsim::RandomStreams;
 use quic_core::virt::{Datagram, NodeId, World};
 use quic_core::{Connection, ObserverFactory, h3_adapter};
-use units::Timestamp;
+use units::{ByteCount, Timestamp};
 
 use crate::flows::{PlayedFlow, Stage, Tested};
 use crate::play::{PlayError, PlayRequest, Player};
@@ -104,14 +104,19 @@ impl Player for VirtualPlayer {
             });
             flows.push(stage.add(plan, number, tested)?);
         }
-        let tested_client = match &download {
-            Some(download) => Some(download.client_node),
-            None => flows.first().map(|flow| flow.client_node),
+        let (client, sender) = match (&download, flows.first()) {
+            (Some(download), _) => (Some(download.client_node), Some(download.server_node)),
+            (None, first) => (
+                first.map(|flow| flow.client_node),
+                first.map(|flow| flow.sender_node),
+            ),
         };
-        let first = recorder.clone();
-        world.observe(Box::new(move |now, from, _| {
-            if Some(from) == tested_client {
-                lock(&first).on_first_datagram(now);
+        let tested = recorder.clone();
+        world.observe(Box::new(move |now, from, datagram| {
+            if Some(from) == client {
+                lock(&tested).on_first_datagram(now);
+            } else if Some(from) == sender {
+                lock(&tested).on_datagram_sent(now, ByteCount::new(datagram.len() as u64));
             }
         }));
 
@@ -164,6 +169,7 @@ struct Download {
 /// A download under way.
 struct Begun {
     client_node: NodeId,
+    server_node: NodeId,
     result: Arc<Mutex<Option<Result<(), String>>>>,
     is_done: Arc<AtomicBool>,
     sender: Arc<Mutex<Option<Connection>>>,
@@ -234,6 +240,7 @@ impl Download {
         });
         Ok(Begun {
             client_node,
+            server_node,
             result,
             is_done,
             sender,

@@ -118,7 +118,7 @@ fn an_unknown_metric_lists_the_known_ones() {
          completion, handshake, transfer, goodput, delivery, utilisation, rtt_p50, rtt_p95, \
          rtt_p99, queue_delay_p50, queue_delay_p95, pto_count, cuts, transitions, flips, \
          time_at_minimum, escape, window_at_end, share, jain, total_goodput, reach, answer_p50, answer_p95, \
-         lost_vs_dropped",
+         lost_vs_dropped, loss_share, marks, resent, largest_burst, least_share, most_share",
     );
 }
 

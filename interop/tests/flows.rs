@@ -141,6 +141,30 @@ rtt = "60 ms"
     );
 }
 
+/// Half of the answers are below the median, and the mean is far above it: 12 kB and 81 kB.
+#[test]
+fn answers_of_drawn_sizes_are_many_small_and_a_few_large_ones() {
+    let mice = |p95: &str| {
+        let mice =
+            "[[flow]]\nname = \"mice\"\napp = \"requests\"\nevery = \"100 ms\"\nsize = \"12 kB\"\n";
+        play(&scenario(&format!("{mice}{p95}")), 1).runs.remove(0)
+    };
+    let drawn = mice("size_p95 = \"300 kB\"\n");
+    let drawn = flow(&drawn, "mice");
+    let answers = drawn.answers.as_ref().expect("answers");
+    let mean = drawn.app_bytes / answers.sample_count;
+    assert!((40_000..160_000).contains(&mean), "{mean}, {answers:?}");
+    // 12 kB take 26 ms, 300 kB not below 140.
+    assert!(answers.p50_ns < 100_000_000, "{answers:?}");
+    assert!(answers.p95_ns > 100_000_000, "{answers:?}");
+    let alike = mice("size_p95 = \"12 kB\"\n");
+    let alike = flow(&alike, "mice");
+    let count = alike.answers.as_ref().expect("answers").sample_count;
+    // The last may be under way.
+    let whole = count * 12_000;
+    assert!((whole..whole + 24_000).contains(&alike.app_bytes));
+}
+
 #[test]
 fn a_flow_in_the_other_direction_takes_nothing_from_the_first_but_its_acknowledgements() {
     let with = |rest: &str| {
@@ -300,9 +324,19 @@ fn a_wrong_flow_is_refused_in_one_line() {
             "flow.direction: unknown word \"up\"; allowed are \"forward\", \"reverse\"",
         ),
         (
+            "size = \"1 kB\"",
+            "size = \"1 kB\"\nsize_p95 = \"9 kB\"",
+            "flow.size_p95: says nothing about the app \"media\"",
+        ),
+        (
+            "\"media\"",
+            "\"requests\"\nsize_p95 = \"999 B\"",
+            "flow.size_p95: 999 B is out of range; allowed is 1 kB (the median, size) to 1 GB",
+        ),
+        (
             "app = \"bulk\"",
             "app = \"bulk\"\ncolour = \"red\"",
-            "flow.colour: unknown key; allowed are name, controller, app, direction, start, stop, rtt, busy, idle, size, every",
+            "flow.colour: unknown key; allowed are name, controller, app, direction, start, stop, rtt, busy, idle, size, size_p95, every",
         ),
     ] {
         let text = format!("{LINK}\n{}", good.replacen(from, to, 1));

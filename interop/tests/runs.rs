@@ -614,6 +614,25 @@ fn json_has_a_version_units_in_its_keys_and_goes_where_it_is_told() {
     );
 }
 
+#[test]
+fn figures_of_an_article_stand_in_the_json_document() {
+    let player = scripted(slower_with_the_seed);
+    let (_, out, _) = run(
+        &["mvno-lossy-proxy", "--seeds", "1", "--json", "-"],
+        &player,
+    );
+    let json: serde_json::Value = serde_json::from_str(&out).expect("only JSON");
+    let figure = &json["article"]["figures"][0];
+    assert_eq!(figure["metric"], "completion");
+    assert_eq!(figure["says"], "107 s");
+    assert_eq!(figure["unit"], "ns");
+    assert_eq!(figure["measured"][0]["controller"], "cubic");
+    assert_eq!(figure["measured"][0]["amount"], 3_200_000_000_u64);
+    let (_, out, _) = run_to_stdout(&player);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("only JSON");
+    assert!(json.get("article").is_none(), "there is none");
+}
+
 fn run_to_stdout(player: &dyn Player) -> (ExitStatus, String, String) {
     run(
         &["loss-phase-30pct-2s", "--seeds", "2", "--json", "-"],

@@ -1,7 +1,7 @@
 //! Bands, statistics and verdicts on numbers that are known.
 
 use super::*;
-use crate::results::LinkCounts;
+use crate::results::{FlowResult, FlowWindow, LinkCounts};
 
 fn run(seed: u64) -> RunResult {
     RunResult {
@@ -26,6 +26,7 @@ fn run(seed: u64) -> RunResult {
         time_at_minimum_ns: 0,
         window_at_end_bytes: None,
         escape_ns: None,
+        largest_burst_bytes: None,
         violation: None,
         fault: None,
         rtt: None,
@@ -192,6 +193,71 @@ fn losses_declared_are_compared_with_drops_both_ways() {
     assert_eq!(apart(0, 0), Some(0));
     assert_eq!(apart(1, 0), Some(PPB));
     assert_eq!(apart(0, 1), Some(PPB));
+}
+
+#[test]
+fn losses_marks_and_what_was_sent_again_are_counted() {
+    let mut seen = run(1);
+    seen.forward.offered_packets = 2_000;
+    seen.forward.dropped_aqm_packets = 30;
+    seen.forward.dropped_after_queue_packets = 10;
+    seen.forward.marked_packets = 7;
+    seen.retransmitted_bytes = 9_000;
+    seen.largest_burst_bytes = Some(2_700);
+    let measured = |metric, run: &RunResult| {
+        let band = band(metric, Statistic::Median, None, None);
+        measure_only(&band, std::slice::from_ref(run))
+    };
+    assert_eq!(measured(Metric::LossShare, &seen), Some(PPB / 50));
+    assert_eq!(measured(Metric::Marks, &seen), Some(7));
+    assert_eq!(measured(Metric::Resent, &seen), Some(9_000));
+    assert_eq!(measured(Metric::LargestBurst, &seen), Some(2_700));
+    assert_eq!(measured(Metric::LossShare, &run(1)), Some(0));
+    assert_eq!(measured(Metric::LargestBurst, &run(1)), None);
+}
+
+#[test]
+fn the_least_and_the_most_share_are_among_greedy_flows_that_go_the_same_way() {
+    let window = Window {
+        from: Timestamp::ZERO,
+        until: Timestamp::from_secs(1),
+    };
+    let flow = |name: &str, goodput_bps, is_greedy, is_reverse| FlowResult {
+        name: name.to_owned(),
+        controller: "cubic".to_owned(),
+        is_reverse,
+        is_greedy,
+        app_bytes: 0,
+        windows: vec![FlowWindow {
+            from_ns: 0,
+            until_ns: 1_000_000_000,
+            goodput_bps,
+            answers: None,
+        }],
+        answers: None,
+        packets_lost: 0,
+        pto_count: 0,
+        app_bytes_per_100_ms: Vec::new(),
+    };
+    let mut seen = run(1);
+    seen.flows = vec![
+        flow("a", 50, true, false),
+        flow("b", 20, true, false),
+        flow("c", 30, true, false),
+        flow("mice", 1, false, false),
+        flow("back", 900, true, true),
+    ];
+    let measured = |metric, run: &RunResult| {
+        let mut band = band(metric, Statistic::Median, None, None);
+        band.window = Some(window);
+        measure_only(&band, std::slice::from_ref(run))
+    };
+    assert_eq!(measured(Metric::LeastShare, &seen), Some(PPB / 5));
+    assert_eq!(measured(Metric::MostShare, &seen), Some(PPB / 2));
+    for flow in &mut seen.flows {
+        flow.windows[0].goodput_bps = 0;
+    }
+    assert_eq!(measured(Metric::LeastShare, &seen), None);
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! busy = "3 s"              # bursts: as much as fits for so long,
 //! idle = "5 s"              #   then nothing for so long, again and again
 //! size = "16 KiB"           # requests: the size of an answer; media: of a frame
+//! size_p95 = "300 kB"       # requests: sizes are log-normal, size their median and this their 95th percentile
 //! every = "200 ms"          # requests: the mean of the gaps, which are exponential; media: the gap
 //! ```
 
@@ -35,6 +36,7 @@ const FLOW: &[&str] = &[
     "busy",
     "idle",
     "size",
+    "size_p95",
     "every",
 ];
 const APPS: &str = "\"bulk\", \"bursts\", \"requests\", \"media\"";
@@ -77,8 +79,10 @@ pub enum App {
     Requests {
         /// The mean gap.
         every: Duration,
-        /// The size of an answer.
+        /// The size of an answer, or the median of the sizes.
         size: ByteCount,
+        /// The 95th percentile of sizes that are drawn, each anew, from a log-normal distribution.
+        size_p95: Option<ByteCount>,
     },
     /// One frame after the other at fixed gaps, each on a stream of its own.
     Media {
@@ -229,10 +233,11 @@ fn app(table: &Table<'_>) -> Result<App, ScenarioError> {
             },
         ),
         "requests" => (
-            &["every", "size"],
+            &["every", "size", "size_p95"],
             App::Requests {
                 every: span(table, "every", "200 ms")?,
                 size: size(table)?,
+                size_p95: size_p95(table)?,
             },
         ),
         "media" => (
@@ -249,7 +254,7 @@ fn app(table: &Table<'_>) -> Result<App, ScenarioError> {
             }));
         }
     };
-    for key in ["busy", "idle", "size", "every"] {
+    for key in ["busy", "idle", "size", "size_p95", "every"] {
         if let Some(value) = table.find(key).filter(|_| !allowed.contains(&key)) {
             return Err(value.error(Problem::Conflict(format!(
                 "says nothing about the app {:?}",
@@ -277,6 +282,24 @@ fn size(table: &Table<'_>) -> Result<ByteCount, ScenarioError> {
     }
     Err(value.out_of_range(size, format!("{} to {}", SIZES.start(), SIZES.end())))
 }
+
+/// The 95th percentile of sizes whose median is `size`.
+fn size_p95(table: &Table<'_>) -> Result<Option<ByteCount>, ScenarioError> {
+    let Some(value) = table.find("size_p95") else {
+        return Ok(None);
+    };
+    let (median, p95): (_, ByteCount) = (size(table)?, value.quantity("300 kB")?);
+    if (median..=*SIZES.end()).contains(&p95) {
+        return Ok(Some(p95));
+    }
+    Err(value.out_of_range(
+        p95,
+        format!("{median} (the median, size) to {}", SIZES.end()),
+    ))
+}
+
+/// What a size that is drawn may be at most: what one may be that is given.
+pub(crate) const LARGEST_ANSWER: ByteCount = *SIZES.end();
 
 impl FlowPlan {
     /// When it begins in the run with this seed: the offset has a stream of its own.

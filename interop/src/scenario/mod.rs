@@ -27,6 +27,7 @@ use crate::expect::{Band, Window};
 
 pub use builtin::{BUILT_IN, LookupError, SMOKE, SMOKE_NAME, SMOKE_SEEDS, built_ins, find};
 pub use error::{Problem, ScenarioError};
+pub(crate) use flows::LARGEST_ANSWER;
 pub use flows::{App, DOWNLOAD_NAME, FlowPlan};
 pub use parse::HEADERS;
 pub use timeline::{DirectionPlan, SlotSource};
@@ -185,10 +186,12 @@ impl Scenario {
             .any(|wanted| !wanted.is_empty())
     }
 
-    /// The windows that some band looks at, without repetition, in order.
+    /// The windows that some band or figure looks at, without repetition, in order.
     #[must_use]
     pub fn windows(&self) -> Vec<Window> {
-        let mut windows: Vec<Window> = self.bands.iter().filter_map(|band| band.window).collect();
+        let figures = self.article.iter().flat_map(|article| &article.figures);
+        let measures = figures.map(|figure| &figure.measure).chain(&self.bands);
+        let mut windows: Vec<Window> = measures.filter_map(|band| band.window).collect();
         windows.sort_unstable();
         windows.dedup();
         windows
