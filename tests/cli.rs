@@ -83,7 +83,7 @@ fn an_unknown_scenario_is_answered_with_the_nearest_and_all() {
             &[command, "min-cwnd-trp"],
             &[
                 "no scenario \"min-cwnd-trp\", did you mean \"min-cwnd-trap\"?",
-                "there are min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step, clean-100m-40ms, bufferbloat-50m-30ms, ge-burst-1pct, policer-10m-24k, mvno-policer, mvno-lossy, mvno-lossy-proxy, loss-phase-mid, blackout-2s, rate-up-x10, aqm-codel-20ms, aqm-codel-100ms, intra-fair, two-way, rtt-step-up, wifi-jitter-walk, late-joiner, ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms",
+                "there are min-cwnd-trap, min-cwnd-trap-scripted, loss-phase-30pct-2s, clean-20m-40ms, fct-ladder, rand-loss-1pct, rate-step, clean-100m-40ms, bufferbloat-50m-30ms, ge-burst-1pct, policer-10m-24k, mvno-policer, mvno-lossy, mvno-lossy-proxy, loss-phase-mid, blackout-2s, rate-up-x10, aqm-codel-20ms, aqm-codel-100ms, intra-fair, two-way, rtt-step-up, wifi-jitter-walk, late-joiner, ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms, ecn-codel, fairness, handover, reorder-1pct, aqm-pie-20ms, aqm-pie-100ms, aqm-red-20ms, aqm-red-100ms, aqm-dualpi2-20ms, aqm-dualpi2-100ms, buffer-tenth, buffer-quarter, buffer-half, buffer-4bdp, buffer-16bdp, intra-fair-4, intra-fair-8, fair-1v3, rtt-fair, ecn-coexist, idle-restart, idle-restart-12s, short-flows, media-vs-bulk, fq-isolation, fifo-no-isolation, wifi-bad, wifi-suspended, wifi-suspended-six, geo-600ms, ack-narrow-uplink, rand-loss-0-03pct, rand-loss-0-1pct, rand-loss-0-3pct, rand-loss-3pct, slow-short, slow-long, cellular-att, cubic-single, bufferbloat, random-loss",
             ],
         );
     }

@@ -20,7 +20,7 @@ use crate::plot::Plot;
 use crate::report::Report;
 use crate::results::Outcome;
 use crate::runner::{Group, Plan, play_all};
-use crate::scenario::{self, BUILT_IN, SMOKE, SMOKE_NAME, SMOKE_SEEDS, Scenario};
+use crate::scenario::{self, BUILT_IN, OTHER_NAMES, SMOKE, SMOKE_NAME, SMOKE_SEEDS, Scenario};
 use crate::sweep::{SweepArgs, sweep_on};
 use crate::text::wrap;
 
@@ -554,8 +554,8 @@ pub fn list_on(args: &ListArgs, streams: &mut Streams<'_>) -> ExitStatus {
 
 fn file_of(name: &str) -> Result<String, String> {
     // Paths are no business of this command, but a misspelt name gets the same answer as in `run`.
-    match BUILT_IN.iter().find(|(known, _)| *known == name) {
-        Some((_, text)) => Ok((*text).to_owned()),
+    match scenario::built_in(name) {
+        Some((_, text)) => Ok(text.to_owned()),
         None => match scenario::find(name) {
             Ok(_) => Err(format!("{name} is a file, not a built-in scenario")),
             Err(error) => Err(error.to_string()),
@@ -573,6 +573,11 @@ fn overview() -> Result<String, String> {
     let mut text = String::new();
     for scenario in &scenarios {
         let entry = format!("{:longest$}  {}", scenario.name, scenario.about);
+        text.push_str(&wrap(&entry, longest + 2));
+        text.push('\n');
+    }
+    for (other, ours) in OTHER_NAMES {
+        let entry = format!("{other:longest$}  Another name of {ours}.");
         text.push_str(&wrap(&entry, longest + 2));
         text.push('\n');
     }

@@ -23,7 +23,7 @@ use crate::expect::Dimension;
 use crate::play::Player;
 use crate::results::{Outcome, RunResult};
 use crate::runner::{Plan, play_all};
-use crate::scenario::{self, BUILT_IN, Scenario};
+use crate::scenario::{self, Scenario};
 use crate::stats::{median_interval, nearest_rank};
 use crate::text::{Columns, decimal};
 
@@ -205,8 +205,8 @@ fn combine(axes: &[Axis]) -> Result<Vec<Point<'_>>, String> {
 
 /// The name of the file in messages, and its text.
 fn text_of(name: &str) -> Result<(String, String), String> {
-    if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-        return Ok(((*name).to_owned(), (*text).to_owned()));
+    if let Some((name, text)) = scenario::built_in(name) {
+        return Ok((name.to_owned(), text.to_owned()));
     }
     // The reader's own message for what is neither a name nor a file, nor a file that can be read.
     scenario::find(name).map_err(|error| error.to_string())?;
@@ -446,6 +446,7 @@ impl<'a> PointJson<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::BUILT_IN;
 
     fn axes(texts: &[&str]) -> Vec<Axis> {
         let axes = texts.iter().map(|text| Axis::parse(text));

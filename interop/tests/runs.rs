@@ -759,6 +759,7 @@ fn the_list_shows_every_scenario_in_80_columns_and_prints_files() {
     };
     let (status, out, _) = list(&[]);
     assert_eq!(status, ExitStatus::Met);
+    assert!(out.ends_with("random-loss             Another name of rand-loss-1pct.\n"));
     for line in out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -773,6 +774,9 @@ fn the_list_shows_every_scenario_in_80_columns_and_prints_files() {
     assert_eq!(status, ExitStatus::Met);
     let again = Scenario::parse("copy.toml", &out).expect("what is printed can be played");
     assert_eq!(again.name, "rate-step");
+    let other_name = list(&["cubic-single"]);
+    assert_eq!(other_name, list(&["clean-100m-40ms"]));
+    assert!(other_name.1.contains("name = \"clean-100m-40ms\""));
     let (status, _, err) = list(&["rate-stp"]);
     assert_eq!(status, ExitStatus::Error);
     assert!(err.contains("did you mean \"rate-step\"?"), "{err}");

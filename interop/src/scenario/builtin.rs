@@ -120,6 +120,134 @@ pub const BUILT_IN: &[(&str, &str)] = &[
         "ack-slots-20ms",
         include_str!("../../scenarios/ack-slots-20ms.toml"),
     ),
+    ("ecn-codel", include_str!("../../scenarios/ecn-codel.toml")),
+    ("fairness", include_str!("../../scenarios/fairness.toml")),
+    ("handover", include_str!("../../scenarios/handover.toml")),
+    (
+        "reorder-1pct",
+        include_str!("../../scenarios/reorder-1pct.toml"),
+    ),
+    (
+        "aqm-pie-20ms",
+        include_str!("../../scenarios/aqm-pie-20ms.toml"),
+    ),
+    (
+        "aqm-pie-100ms",
+        include_str!("../../scenarios/aqm-pie-100ms.toml"),
+    ),
+    (
+        "aqm-red-20ms",
+        include_str!("../../scenarios/aqm-red-20ms.toml"),
+    ),
+    (
+        "aqm-red-100ms",
+        include_str!("../../scenarios/aqm-red-100ms.toml"),
+    ),
+    (
+        "aqm-dualpi2-20ms",
+        include_str!("../../scenarios/aqm-dualpi2-20ms.toml"),
+    ),
+    (
+        "aqm-dualpi2-100ms",
+        include_str!("../../scenarios/aqm-dualpi2-100ms.toml"),
+    ),
+    (
+        "buffer-tenth",
+        include_str!("../../scenarios/buffer-tenth.toml"),
+    ),
+    (
+        "buffer-quarter",
+        include_str!("../../scenarios/buffer-quarter.toml"),
+    ),
+    (
+        "buffer-half",
+        include_str!("../../scenarios/buffer-half.toml"),
+    ),
+    (
+        "buffer-4bdp",
+        include_str!("../../scenarios/buffer-4bdp.toml"),
+    ),
+    (
+        "buffer-16bdp",
+        include_str!("../../scenarios/buffer-16bdp.toml"),
+    ),
+    (
+        "intra-fair-4",
+        include_str!("../../scenarios/intra-fair-4.toml"),
+    ),
+    (
+        "intra-fair-8",
+        include_str!("../../scenarios/intra-fair-8.toml"),
+    ),
+    ("fair-1v3", include_str!("../../scenarios/fair-1v3.toml")),
+    ("rtt-fair", include_str!("../../scenarios/rtt-fair.toml")),
+    (
+        "ecn-coexist",
+        include_str!("../../scenarios/ecn-coexist.toml"),
+    ),
+    (
+        "idle-restart",
+        include_str!("../../scenarios/idle-restart.toml"),
+    ),
+    (
+        "idle-restart-12s",
+        include_str!("../../scenarios/idle-restart-12s.toml"),
+    ),
+    (
+        "short-flows",
+        include_str!("../../scenarios/short-flows.toml"),
+    ),
+    (
+        "media-vs-bulk",
+        include_str!("../../scenarios/media-vs-bulk.toml"),
+    ),
+    (
+        "fq-isolation",
+        include_str!("../../scenarios/fq-isolation.toml"),
+    ),
+    (
+        "fifo-no-isolation",
+        include_str!("../../scenarios/fifo-no-isolation.toml"),
+    ),
+    ("wifi-bad", include_str!("../../scenarios/wifi-bad.toml")),
+    (
+        "wifi-suspended",
+        include_str!("../../scenarios/wifi-suspended.toml"),
+    ),
+    (
+        "wifi-suspended-six",
+        include_str!("../../scenarios/wifi-suspended-six.toml"),
+    ),
+    ("geo-600ms", include_str!("../../scenarios/geo-600ms.toml")),
+    (
+        "ack-narrow-uplink",
+        include_str!("../../scenarios/ack-narrow-uplink.toml"),
+    ),
+    (
+        "rand-loss-0-03pct",
+        include_str!("../../scenarios/rand-loss-0-03pct.toml"),
+    ),
+    (
+        "rand-loss-0-1pct",
+        include_str!("../../scenarios/rand-loss-0-1pct.toml"),
+    ),
+    (
+        "rand-loss-0-3pct",
+        include_str!("../../scenarios/rand-loss-0-3pct.toml"),
+    ),
+    (
+        "rand-loss-3pct",
+        include_str!("../../scenarios/rand-loss-3pct.toml"),
+    ),
+    (
+        "slow-short",
+        include_str!("../../scenarios/slow-short.toml"),
+    ),
+    ("slow-long", include_str!("../../scenarios/slow-long.toml")),
+    (
+        "cellular-att",
+        include_str!("../../scenarios/cellular-att.toml"),
+    ),
 ];
 
 /// The name of the set [`SMOKE`], where a scenario's is asked for.
@@ -140,6 +268,22 @@ pub const SMOKE: &[&str] = &[
     "rate-step",
     "mvno-lossy",
 ];
+
+/// What an article calls some of them: that name, and ours.
+pub const OTHER_NAMES: &[(&str, &str)] = &[
+    ("cubic-single", "clean-100m-40ms"),
+    ("bufferbloat", "bufferbloat-50m-30ms"),
+    ("random-loss", "rand-loss-1pct"),
+];
+
+/// Name and text of the built-in scenario of this name, which may be one of [`OTHER_NAMES`].
+#[must_use]
+pub fn built_in(name: &str) -> Option<(&'static str, &'static str)> {
+    let mut others = OTHER_NAMES.iter();
+    let other = others.find(|(other, _)| *other == name);
+    let name = other.map_or(name, |(_, ours)| *ours);
+    BUILT_IN.iter().find(|(known, _)| *known == name).copied()
+}
 
 /// Why no scenario was found under a name or path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -178,7 +322,7 @@ pub fn built_ins() -> Result<Vec<Scenario>, ScenarioError> {
 /// # Errors
 /// An unknown name (with the nearest known one), an unreadable file, or what is wrong in the file.
 pub fn find(name_or_path: &str) -> Result<Scenario, LookupError> {
-    if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
+    if let Some((name, text)) = built_in(name_or_path) {
         return Ok(parse::parse(&format!("built-in {name}"), text)?);
     }
     let path = Path::new(name_or_path);
@@ -190,7 +334,11 @@ pub fn find(name_or_path: &str) -> Result<Scenario, LookupError> {
     if looks_like_path {
         return Ok(Scenario::load(path)?);
     }
-    let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = BUILT_IN
+        .iter()
+        .chain(OTHER_NAMES)
+        .map(|(name, _)| *name)
+        .collect();
     Err(LookupError::Unknown {
         name: name_or_path.to_owned(),
         nearest: nearest(name_or_path, &known).map(str::to_owned),
@@ -294,7 +442,15 @@ mod tests {
              ge-burst-1pct, policer-10m-24k, mvno-policer, mvno-lossy, mvno-lossy-proxy, \
              loss-phase-mid, blackout-2s, rate-up-x10, aqm-codel-20ms, aqm-codel-100ms, \
              intra-fair, two-way, rtt-step-up, wifi-jitter-walk, late-joiner, \
-             ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms, or \
+             ack-loss-10pct, ack-loss-50pct, ack-thin-10, ack-thin-32, ack-slots-20ms, \
+             ecn-codel, fairness, handover, reorder-1pct, aqm-pie-20ms, aqm-pie-100ms, \
+             aqm-red-20ms, aqm-red-100ms, aqm-dualpi2-20ms, aqm-dualpi2-100ms, buffer-tenth, \
+             buffer-quarter, buffer-half, buffer-4bdp, buffer-16bdp, intra-fair-4, \
+             intra-fair-8, fair-1v3, rtt-fair, ecn-coexist, idle-restart, idle-restart-12s, \
+             short-flows, media-vs-bulk, fq-isolation, fifo-no-isolation, wifi-bad, \
+             wifi-suspended, wifi-suspended-six, geo-600ms, ack-narrow-uplink, \
+             rand-loss-0-03pct, rand-loss-0-1pct, rand-loss-0-3pct, rand-loss-3pct, \
+             slow-short, slow-long, cellular-att, cubic-single, bufferbloat, random-loss, or \
              give the path of a .toml file"
         );
         let message = find("fct").unwrap_err().to_string();
@@ -304,6 +460,14 @@ mod tests {
         );
         let message = find("zzz").unwrap_err().to_string();
         assert!(message.starts_with("no scenario \"zzz\"; there are min-cwnd-trap"));
+    }
+
+    #[test]
+    fn other_names_find_what_they_stand_for() {
+        for (other, ours) in OTHER_NAMES {
+            assert_eq!(find(other).unwrap().name, *ours);
+            assert!(BUILT_IN.iter().all(|(name, _)| name != other), "{other}");
+        }
     }
 
     #[test]

@@ -25,7 +25,9 @@ use units::{ByteCount, Timestamp};
 
 use crate::expect::{Band, Window};
 
-pub use builtin::{BUILT_IN, LookupError, SMOKE, SMOKE_NAME, SMOKE_SEEDS, built_ins, find};
+pub use builtin::{
+    BUILT_IN, LookupError, OTHER_NAMES, SMOKE, SMOKE_NAME, SMOKE_SEEDS, built_in, built_ins, find,
+};
 pub use error::{Problem, ScenarioError};
 pub(crate) use flows::LARGEST_ANSWER;
 pub use flows::{App, DOWNLOAD_NAME, FlowPlan};

@@ -182,6 +182,196 @@ fn ack_slots_20ms_meets_its_bands() {
 }
 
 #[test]
+fn ecn_codel_meets_its_bands() {
+    meets_its_own_bands_if_slow("ecn_codel_meets_its_bands", "ecn-codel");
+}
+
+#[test]
+fn fairness_meets_its_bands() {
+    meets_its_own_bands_if_slow("fairness_meets_its_bands", "fairness");
+}
+
+#[test]
+fn handover_meets_its_bands() {
+    meets_its_own_bands_if_slow("handover_meets_its_bands", "handover");
+}
+
+#[test]
+fn reorder_1pct_meets_its_bands() {
+    meets_its_own_bands_if_slow("reorder_1pct_meets_its_bands", "reorder-1pct");
+}
+
+#[test]
+fn aqm_pie_20ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_pie_20ms_meets_its_bands", "aqm-pie-20ms");
+}
+
+#[test]
+fn aqm_pie_100ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_pie_100ms_meets_its_bands", "aqm-pie-100ms");
+}
+
+#[test]
+fn aqm_red_20ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_red_20ms_meets_its_bands", "aqm-red-20ms");
+}
+
+#[test]
+fn aqm_red_100ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_red_100ms_meets_its_bands", "aqm-red-100ms");
+}
+
+#[test]
+fn aqm_dualpi2_20ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_dualpi2_20ms_meets_its_bands", "aqm-dualpi2-20ms");
+}
+
+#[test]
+fn aqm_dualpi2_100ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("aqm_dualpi2_100ms_meets_its_bands", "aqm-dualpi2-100ms");
+}
+
+#[test]
+fn buffer_tenth_meets_its_bands() {
+    meets_its_own_bands_if_slow("buffer_tenth_meets_its_bands", "buffer-tenth");
+}
+
+#[test]
+fn buffer_quarter_meets_its_bands() {
+    meets_its_own_bands_if_slow("buffer_quarter_meets_its_bands", "buffer-quarter");
+}
+
+#[test]
+fn buffer_half_meets_its_bands() {
+    meets_its_own_bands_if_slow("buffer_half_meets_its_bands", "buffer-half");
+}
+
+#[test]
+fn buffer_4bdp_meets_its_bands() {
+    meets_its_own_bands_if_slow("buffer_4bdp_meets_its_bands", "buffer-4bdp");
+}
+
+#[test]
+fn buffer_16bdp_meets_its_bands() {
+    meets_its_own_bands_if_slow("buffer_16bdp_meets_its_bands", "buffer-16bdp");
+}
+
+#[test]
+fn intra_fair_4_meets_its_bands() {
+    meets_its_own_bands_if_slow("intra_fair_4_meets_its_bands", "intra-fair-4");
+}
+
+#[test]
+fn intra_fair_8_meets_its_bands() {
+    meets_its_own_bands_if_slow("intra_fair_8_meets_its_bands", "intra-fair-8");
+}
+
+#[test]
+fn fair_1v3_meets_its_bands() {
+    meets_its_own_bands_if_slow("fair_1v3_meets_its_bands", "fair-1v3");
+}
+
+#[test]
+fn rtt_fair_meets_its_bands() {
+    meets_its_own_bands_if_slow("rtt_fair_meets_its_bands", "rtt-fair");
+}
+
+#[test]
+fn ecn_coexist_meets_its_bands() {
+    meets_its_own_bands_if_slow("ecn_coexist_meets_its_bands", "ecn-coexist");
+}
+
+#[test]
+fn idle_restart_meets_its_bands() {
+    meets_its_own_bands("idle-restart");
+}
+
+#[test]
+fn idle_restart_12s_meets_its_bands() {
+    meets_its_own_bands("idle-restart-12s");
+}
+
+#[test]
+fn short_flows_meets_its_bands() {
+    meets_its_own_bands_if_slow("short_flows_meets_its_bands", "short-flows");
+}
+
+#[test]
+fn media_vs_bulk_meets_its_bands() {
+    meets_its_own_bands_if_slow("media_vs_bulk_meets_its_bands", "media-vs-bulk");
+}
+
+#[test]
+fn fq_isolation_meets_its_bands() {
+    meets_its_own_bands_if_slow("fq_isolation_meets_its_bands", "fq-isolation");
+}
+
+#[test]
+fn fifo_no_isolation_meets_its_bands() {
+    meets_its_own_bands_if_slow("fifo_no_isolation_meets_its_bands", "fifo-no-isolation");
+}
+
+#[test]
+fn wifi_bad_meets_its_bands() {
+    meets_its_own_bands("wifi-bad");
+}
+
+#[test]
+fn wifi_suspended_meets_its_bands() {
+    meets_its_own_bands("wifi-suspended");
+}
+
+#[test]
+fn wifi_suspended_six_meets_its_bands() {
+    meets_its_own_bands("wifi-suspended-six");
+}
+
+#[test]
+fn geo_600ms_meets_its_bands() {
+    meets_its_own_bands_if_slow("geo_600ms_meets_its_bands", "geo-600ms");
+}
+
+#[test]
+fn ack_narrow_uplink_meets_its_bands() {
+    meets_its_own_bands("ack-narrow-uplink");
+}
+
+#[test]
+fn rand_loss_0_03pct_meets_its_bands() {
+    meets_its_own_bands_if_slow("rand_loss_0_03pct_meets_its_bands", "rand-loss-0-03pct");
+}
+
+#[test]
+fn rand_loss_0_1pct_meets_its_bands() {
+    meets_its_own_bands_if_slow("rand_loss_0_1pct_meets_its_bands", "rand-loss-0-1pct");
+}
+
+#[test]
+fn rand_loss_0_3pct_meets_its_bands() {
+    meets_its_own_bands_if_slow("rand_loss_0_3pct_meets_its_bands", "rand-loss-0-3pct");
+}
+
+#[test]
+fn rand_loss_3pct_meets_its_bands() {
+    meets_its_own_bands("rand-loss-3pct");
+}
+
+#[test]
+fn slow_short_meets_its_bands() {
+    meets_its_own_bands("slow-short");
+}
+
+#[test]
+fn slow_long_meets_its_bands() {
+    meets_its_own_bands("slow-long");
+}
+
+#[test]
+fn cellular_att_meets_its_bands() {
+    meets_its_own_bands("cellular-att");
+}
+
+#[test]
 fn every_built_in_scenario_is_played_here() {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let played = [
@@ -214,6 +404,44 @@ fn every_built_in_scenario_is_played_here() {
         "ack-thin-10",
         "ack-thin-32",
         "ack-slots-20ms",
+        "ecn-codel",
+        "fairness",
+        "handover",
+        "reorder-1pct",
+        "aqm-pie-20ms",
+        "aqm-pie-100ms",
+        "aqm-red-20ms",
+        "aqm-red-100ms",
+        "aqm-dualpi2-20ms",
+        "aqm-dualpi2-100ms",
+        "buffer-tenth",
+        "buffer-quarter",
+        "buffer-half",
+        "buffer-4bdp",
+        "buffer-16bdp",
+        "intra-fair-4",
+        "intra-fair-8",
+        "fair-1v3",
+        "rtt-fair",
+        "ecn-coexist",
+        "idle-restart",
+        "idle-restart-12s",
+        "short-flows",
+        "media-vs-bulk",
+        "fq-isolation",
+        "fifo-no-isolation",
+        "wifi-bad",
+        "wifi-suspended",
+        "wifi-suspended-six",
+        "geo-600ms",
+        "ack-narrow-uplink",
+        "rand-loss-0-03pct",
+        "rand-loss-0-1pct",
+        "rand-loss-0-3pct",
+        "rand-loss-3pct",
+        "slow-short",
+        "slow-long",
+        "cellular-att",
     ];
     assert_eq!(names, played);
 }

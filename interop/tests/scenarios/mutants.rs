@@ -4,7 +4,10 @@
 //! the one of the file, and must miss the ends of bands that it names. Every end of every band of
 //! every built-in scenario is named by at least one mutant.
 
+mod each;
+mod flows;
 mod links;
+mod rows;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +17,7 @@ use interop::play::{PlayError, PlayRequest, Player};
 use interop::record::Recording;
 use interop::scenario::{BUILT_IN, Scenario, built_ins};
 
-use crate::bench::{built_in, is_slow, measured, play, virtual_player};
+use crate::bench::{built_in, measured, play, virtual_player};
 
 /// What is wrong in a run.
 #[derive(Clone, Copy)]
@@ -41,6 +44,27 @@ struct Mutant {
     misses: &'static [&'static str],
     /// Bands that are met all the same, and show that the missed one was needed.
     meets: &'static [&'static str],
+}
+
+/// One wrong run is enough to see it.
+const fn one_run(
+    scenario: &'static str,
+    name: &'static str,
+    wrong: Wrong,
+    judged_as: &'static str,
+    misses: &'static [&'static str],
+    meets: &'static [&'static str],
+) -> Mutant {
+    Mutant {
+        scenario,
+        name,
+        wrong,
+        judged_as,
+        seeds: 1,
+        wrong_from: 1,
+        misses,
+        meets,
+    }
 }
 
 const BOTH: &str = "newreno,cubic";
@@ -374,7 +398,8 @@ const MUTANTS: &[Mutant] = &[
 
 /// Those above, and those of the links of the catalogue.
 fn all() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(links::MUTANTS)
+    let more = [links::MUTANTS, rows::MUTANTS, flows::MUTANTS];
+    MUTANTS.iter().chain(more.into_iter().flatten())
 }
 
 /// Plays the seeds from `wrong_from` on wrongly and the others as asked.
@@ -527,163 +552,6 @@ fn mutants_fail(name: &str) {
             assert!(is_seen, "{name}, {}: nothing judges {end}", mutant.name);
         }
     }
-}
-
-#[test]
-fn mutants_of_min_cwnd_trap_miss_its_bands() {
-    mutants_fail("min-cwnd-trap");
-}
-
-#[test]
-fn mutants_of_min_cwnd_trap_scripted_miss_its_bands() {
-    mutants_fail("min-cwnd-trap-scripted");
-}
-
-#[test]
-fn mutants_of_loss_phase_30pct_2s_miss_its_bands() {
-    mutants_fail("loss-phase-30pct-2s");
-}
-
-#[test]
-fn mutants_of_clean_20m_40ms_miss_its_bands() {
-    mutants_fail("clean-20m-40ms");
-}
-
-#[test]
-fn mutants_of_fct_ladder_miss_its_bands() {
-    mutants_fail("fct-ladder");
-}
-
-#[test]
-fn mutants_of_rand_loss_1pct_miss_its_bands() {
-    mutants_fail("rand-loss-1pct");
-}
-
-#[test]
-fn mutants_of_rate_step_miss_its_bands() {
-    mutants_fail("rate-step");
-}
-
-#[test]
-fn mutants_of_clean_100m_40ms_miss_its_bands() {
-    if is_slow("mutants_of_clean_100m_40ms_miss_its_bands") {
-        mutants_fail("clean-100m-40ms");
-    }
-}
-
-#[test]
-fn mutants_of_bufferbloat_50m_30ms_miss_its_bands() {
-    if is_slow("mutants_of_bufferbloat_50m_30ms_miss_its_bands") {
-        mutants_fail("bufferbloat-50m-30ms");
-    }
-}
-
-#[test]
-fn mutants_of_ge_burst_1pct_miss_its_bands() {
-    mutants_fail("ge-burst-1pct");
-}
-
-#[test]
-fn mutants_of_policer_10m_24k_miss_its_bands() {
-    mutants_fail("policer-10m-24k");
-}
-
-#[test]
-fn mutants_of_mvno_policer_miss_its_bands() {
-    mutants_fail("mvno-policer");
-}
-
-#[test]
-fn mutants_of_mvno_lossy_miss_its_bands() {
-    mutants_fail("mvno-lossy");
-}
-
-#[test]
-fn mutants_of_mvno_lossy_proxy_miss_its_bands() {
-    mutants_fail("mvno-lossy-proxy");
-}
-
-#[test]
-fn mutants_of_loss_phase_mid_miss_its_bands() {
-    mutants_fail("loss-phase-mid");
-}
-
-#[test]
-fn mutants_of_blackout_2s_miss_its_bands() {
-    mutants_fail("blackout-2s");
-}
-
-#[test]
-fn mutants_of_rate_up_x10_miss_its_bands() {
-    if is_slow("mutants_of_rate_up_x10_miss_its_bands") {
-        mutants_fail("rate-up-x10");
-    }
-}
-
-#[test]
-fn mutants_of_aqm_codel_20ms_miss_its_bands() {
-    mutants_fail("aqm-codel-20ms");
-}
-
-#[test]
-fn mutants_of_aqm_codel_100ms_miss_its_bands() {
-    mutants_fail("aqm-codel-100ms");
-}
-
-#[test]
-fn mutants_of_intra_fair_miss_its_bands() {
-    if is_slow("mutants_of_intra_fair_miss_its_bands") {
-        mutants_fail("intra-fair");
-    }
-}
-
-#[test]
-fn mutants_of_two_way_miss_its_bands() {
-    if is_slow("mutants_of_two_way_miss_its_bands") {
-        mutants_fail("two-way");
-    }
-}
-
-#[test]
-fn mutants_of_rtt_step_up_miss_its_bands() {
-    mutants_fail("rtt-step-up");
-}
-
-#[test]
-fn mutants_of_wifi_jitter_walk_miss_its_bands() {
-    mutants_fail("wifi-jitter-walk");
-}
-
-#[test]
-fn mutants_of_late_joiner_miss_its_bands() {
-    if is_slow("mutants_of_late_joiner_miss_its_bands") {
-        mutants_fail("late-joiner");
-    }
-}
-
-#[test]
-fn mutants_of_ack_loss_10pct_miss_its_bands() {
-    mutants_fail("ack-loss-10pct");
-}
-
-#[test]
-fn mutants_of_ack_loss_50pct_miss_its_bands() {
-    mutants_fail("ack-loss-50pct");
-}
-
-#[test]
-fn mutants_of_ack_thin_10_miss_its_bands() {
-    mutants_fail("ack-thin-10");
-}
-
-#[test]
-fn mutants_of_ack_thin_32_miss_its_bands() {
-    mutants_fail("ack-thin-32");
-}
-
-#[test]
-fn mutants_of_ack_slots_20ms_miss_its_bands() {
-    mutants_fail("ack-slots-20ms");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use interop::expect::{Dimension, Judgement, Metric};
+use interop::expect::{Dimension, Judgement, Metric, Verdict};
 use interop::results::{Outcome, RunResult};
 use interop::runner::Group;
 use interop::scenario::{Scenario, built_ins};
@@ -84,6 +84,63 @@ fn every_scenario_meets_its_bands_with_all_its_seeds() {
         }
         assert_all_met(&played.scenario, &played.groups);
     }
+}
+
+/// scenarios.md 2.2, row S08: how the goodput falls with the loss, over two decades of it.
+#[test]
+fn goodput_falls_with_the_square_root_of_the_loss() {
+    if !is_slow("goodput_falls_with_the_square_root_of_the_loss") {
+        return;
+    }
+    let points = [
+        ("rand-loss-0-03pct", 0.03),
+        ("rand-loss-0-1pct", 0.1),
+        ("rand-loss-0-3pct", 0.3),
+        ("rand-loss-1pct", 1.0),
+        ("rand-loss-3pct", 3.0),
+    ];
+    for (controller, allowed) in [("newreno", -0.60..=-0.45), ("cubic", -0.75..=-0.45)] {
+        let logs = points.map(|(name, percent): (&str, f64)| {
+            let mut played = catalogue().iter();
+            let played = played
+                .find(|played| played.scenario.name == name)
+                .expect("a built-in scenario");
+            let mut groups = played.groups.iter();
+            let group = groups
+                .find(|group| group.controller.to_string() == controller)
+                .expect("played");
+            let of_goodput = |verdict: &&Verdict| verdict.band.metric == Metric::Goodput;
+            let median = group.verdicts.iter().find(of_goodput).expect("a band");
+            (
+                percent.ln(),
+                (median.measured.expect("a value") as f64).ln(),
+            )
+        });
+        let slope = slope(&logs);
+        say(&format!(
+            "{controller}: goodput goes with the loss to the power of {slope:.3}"
+        ));
+        assert!(allowed.contains(&slope), "{controller}: {slope:.3}");
+    }
+}
+
+/// Of the regression line through these points.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let across: f64 = points
+        .iter()
+        .map(|point| (point.0 - x) * (point.1 - y))
+        .sum();
+    let along: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    across / along
+}
+
+#[test]
+fn the_slope_of_a_square_root_is_a_half() {
+    let points = [1.0_f64, 4.0, 9.0].map(|x| (x.ln(), (3.0 * x.sqrt()).ln()));
+    assert!((slope(&points) - 0.5).abs() < 1e-9);
 }
 
 /// Byte for byte, beside other runs on other cores or alone; and another seed is another run.

@@ -3,9 +3,9 @@
 use super::{BOTH, Mutant, Wrong};
 
 /// Every packet is lost from the first instant on.
-const DEAD: Wrong = Wrong::Link(&[("rtt = ", "loss = \"100 %\"\nrtt = ")]);
+pub(super) const DEAD: Wrong = Wrong::Link(&[("rtt = ", "loss = \"100 %\"\nrtt = ")]);
 
-const COMPLETED: &str = "completed every min";
+pub(super) const COMPLETED: &str = "completed every min";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
