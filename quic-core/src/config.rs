@@ -151,7 +151,7 @@ fn window(name: &'static str, value: ByteCount) -> Result<VarInt, ConfigError> {
 #[derive(Clone)]
 pub struct ServerConfig {
     pub(crate) crypto: Arc<TappedServer>,
-    pub(crate) is_protected: bool,
+    is_protected: bool,
 }
 
 impl ServerConfig {
@@ -175,6 +175,12 @@ impl ServerConfig {
             is_protected: false,
         }
     }
+
+    /// Whether its sessions use cryptography.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
+    }
 }
 
 impl fmt::Debug for ServerConfig {
@@ -187,7 +193,7 @@ impl fmt::Debug for ServerConfig {
 #[derive(Clone)]
 pub struct ClientConfig {
     pub(crate) crypto: Arc<TappedClient>,
-    pub(crate) is_protected: bool,
+    is_protected: bool,
 }
 
 impl ClientConfig {
@@ -210,6 +216,12 @@ impl ClientConfig {
             crypto: Arc::new(TappedClient(Arc::new(unprotected::Client { alpn }))),
             is_protected: false,
         }
+    }
+
+    /// Whether its sessions use cryptography.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.is_protected
     }
 }
 

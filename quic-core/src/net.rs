@@ -82,8 +82,8 @@ pub fn bind(
     client: Option<ClientConfig>,
     server: Option<ServerConfig>,
 ) -> Result<Endpoint, BindError> {
-    let is_protected = client.as_ref().is_none_or(|client| client.is_protected)
-        && server.as_ref().is_none_or(|server| server.is_protected);
+    let is_protected = client.as_ref().is_none_or(ClientConfig::is_protected)
+        && server.as_ref().is_none_or(ServerConfig::is_protected);
     if !is_protected {
         return Err(BindError::Config(ConfigError::Unprotected));
     }
