@@ -31,6 +31,8 @@ fn seven_tenths(bytes: ByteCount) -> ByteCount {
 fn the_bounds_are_cut_one_round_after_the_loss_and_not_before() {
     let mut script = Script::cruise(Algorithm::Bbr3);
     script.round(slow());
+    // The middle of a round: the loss begins one of its own.
+    script.ack(slow());
     let loss = script.lost_packet();
     let marker = script.total_delivered;
     script.lose(vec![loss]);

@@ -154,8 +154,10 @@ fn a_short_path_is_probed_after_sixty_two_or_sixty_three_rounds() {
 #[test]
 fn down_goes_straight_to_refill_when_the_wait_is_over() {
     let mut script = Script::down(Algorithm::Bbr3);
-    for _ in 0..80 {
-        script.round(Ack {
+    for _ in 0..31 {
+        script.wait(Duration::from_millis(100));
+        // No round ends, so it is the wall clock that rings.
+        script.ack(Ack {
             in_flight: 500,
             ..Ack::default()
         });
