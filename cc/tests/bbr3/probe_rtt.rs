@@ -182,15 +182,18 @@ fn a_round_alone_does_not_end_the_probe() {
 #[test]
 fn the_next_probe_is_due_five_seconds_after_the_end_of_this_one() {
     let mut script = probing(Algorithm::Bbr3);
-    let play = |script: &mut Script, from: State| {
-        while script.state() == from {
-            script.round(Ack {
-                in_flight: 190,
-                ..high()
-            });
-        }
+    // The lowest sample is the one it began with, a second before its end.
+    let later = |in_flight| Ack {
+        rtt: RTT * 2,
+        in_flight,
+        ..Ack::default()
     };
-    play(&mut script, State::ProbeRtt);
+    for _ in 0..20 {
+        script.round(later(300));
+    }
+    while script.state() == State::ProbeRtt {
+        script.round(later(190));
+    }
     let end = script.now;
     while script.state() != State::ProbeRtt {
         script.wait(Duration::from_millis(10));
