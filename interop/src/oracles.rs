@@ -7,7 +7,7 @@
 //! | O4 overfull | more is sent although the bytes in flight fill the window, and neither a probe timeout nor an overdue acknowledgement allows it |
 //! | O5 unpaced | something leaves before the pacing rate allows, and neither a probe timeout nor an overdue acknowledgement does |
 //! | O6 probe storm | three probe timeouts in a row on a link that drops nothing |
-//! | O8 plateau | a sender that has data and loses nothing fills a window below a quarter of the bandwidth-delay product for 30 round trips, and the window does not grow |
+//! | O8 plateau | a sender that has data and the link for itself, without losses or marks, fills a window below a quarter of the bandwidth-delay product for 30 round trips, and the window does not grow |
 //! | O9 double cut | recovery begins twice within one round trip |
 //! | O10 conservation | a packet is neither delivered, nor dropped for a cause, nor inside the link |
 //! | O11 no collapse | persistent congestion leaves a loss-based sender's window where it was |
@@ -101,6 +101,7 @@ struct Plateau {
     /// The window at its beginning.
     window: ByteCount,
     packets_lost: u64,
+    marks: u64,
     rounds: u64,
     round_began_at: Timestamp,
     /// Whether the window was filled since then.
@@ -277,13 +278,15 @@ impl Oracles {
         let fresh = Plateau {
             window: update.window,
             packets_lost: update.packets_lost,
+            marks: update.ce_count,
             rounds: 0,
             round_began_at: now,
             was_full: false,
         };
         let plateau = self.plateau.get_or_insert(fresh);
         let has_grown = update.window >= plateau.window + datagram * PLATEAU_GROWTH;
-        if has_grown || update.packets_lost > plateau.packets_lost {
+        let marks = update.ce_count > plateau.marks;
+        if has_grown || update.packets_lost > plateau.packets_lost || marks {
             *plateau = fresh;
         }
         plateau.was_full |= update.in_flight + datagram > update.window;
@@ -561,24 +564,27 @@ mod tests {
 
     #[test]
     fn a_full_window_that_stands_still_below_a_quarter_of_the_link_is_a_plateau() {
-        let stand = |window: u64, in_flight: u64, growth: u64, loses: bool, rounds: u64| {
+        let stand = |window: u64, in_flight: u64, growth: u64, news: &str, rounds: u64| {
             let mut oracles = watch(true);
             for round in 0..=rounds {
                 let mut update = update();
                 update.window = ByteCount::new(window + round * growth);
                 update.in_flight = ByteCount::new(in_flight + round * growth);
                 update.latest_rtt = Some(RTT);
-                update.packets_lost = if loses { round / 20 } else { 0 };
+                let count = |what| if news == what { round / 20 } else { 0 };
+                update.packets_lost = count("losses");
+                update.ce_count = count("marks");
                 oracles.on_update(ms(10 * round), &update);
             }
             first(oracles)
         };
-        assert_eq!(stand(27_000, 27_000, 0, false, 31), Some("O8"));
-        assert_eq!(stand(27_000, 27_000, 0, false, 30), None, "too short");
-        assert_eq!(stand(27_001, 27_001, 0, false, 99), None, "a quarter");
-        assert_eq!(stand(27_000, 13_500, 0, false, 99), None, "not full");
-        assert_eq!(stand(27_000, 27_000, 0, true, 99), None, "it loses");
-        assert_eq!(stand(6_750, 6_750, 540, false, 37), None, "it grows");
+        assert_eq!(stand(27_000, 27_000, 0, "", 31), Some("O8"));
+        assert_eq!(stand(27_000, 27_000, 0, "", 30), None, "too short");
+        assert_eq!(stand(27_001, 27_001, 0, "", 99), None, "a quarter");
+        assert_eq!(stand(27_000, 13_500, 0, "", 99), None, "not full");
+        assert_eq!(stand(27_000, 27_000, 0, "losses", 99), None, "it loses");
+        assert_eq!(stand(27_000, 27_000, 0, "marks", 99), None, "marked");
+        assert_eq!(stand(6_750, 6_750, 540, "", 37), None, "it grows");
     }
 
     #[test]

@@ -135,10 +135,12 @@ impl Scenario {
     }
 
     /// The smallest product of bandwidth and round-trip time that the idle link ever has towards the client; `None` where
-    /// it is not known: without a rate, with a trace, or with a link made anew from each seed.
+    /// it is not known: without a rate, with a trace, with a link made anew from each seed, or with flows that take their
+    /// part of it.
     #[must_use]
     pub fn smallest_bdp(&self) -> Option<ByteCount> {
-        if self.forward.slots_from.is_some() || self.forward.trace.is_some() {
+        let is_shared = self.flows.len() + usize::from(self.has_download) > 1;
+        if is_shared || self.forward.slots_from.is_some() || self.forward.trace.is_some() {
             return None;
         }
         let policer = self.forward.policer.map(|policer| policer.rate);

@@ -45,6 +45,13 @@ pub(crate) fn virtual_player() -> &'static VirtualPlayer {
     PLAYER.get_or_init(|| VirtualPlayer::new().expect("a player"))
 }
 
+/// The same results in less time: `tests/determinism.rs` shows that they are, and so does
+/// `every_scenario_repeats_its_runs_from_their_seeds`.
+fn quick_player() -> &'static VirtualPlayer {
+    static PLAYER: OnceLock<VirtualPlayer> = OnceLock::new();
+    PLAYER.get_or_init(VirtualPlayer::without_encryption)
+}
+
 /// Plays the seeds 1 to `seeds` one after the other, on this thread's share of the machine.
 #[track_caller]
 pub(crate) fn play(
@@ -63,13 +70,7 @@ pub(crate) fn play_in_full(scenario: &Scenario) -> Vec<Group> {
     let _guard = CORES.read().unwrap_or_else(PoisonError::into_inner);
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let controllers = &scenario.controllers;
-    play_with(
-        scenario,
-        controllers,
-        scenario.seeds,
-        virtual_player(),
-        cores,
-    )
+    play_with(scenario, controllers, scenario.seeds, quick_player(), cores)
 }
 
 /// Plays over real sockets while nothing else here is played.
