@@ -278,6 +278,22 @@ fn equal_runs_do_not_part_and_others_do_at_their_first_difference() {
 }
 
 #[test]
+fn what_is_read_is_not_written_over() {
+    let folder = folder("itself");
+    let [server, _] = logs(&folder, "cubic", 1);
+    let before = fs::read(&server).expect("readable");
+    let other_name = folder.join("the-same.sqlog");
+    fs::hard_link(&server, &other_name).expect("a link");
+    for output in [server.as_str(), other_name.to_str().expect("text")] {
+        for verb in ["plot", "convert"] {
+            let words = ["qlog", verb, &server, "-o", output];
+            refuses(&words, &["is the file that is read", "-o"]);
+        }
+    }
+    assert_eq!(fs::read(&server).expect("readable"), before);
+}
+
+#[test]
 fn pictures_and_tables_are_written_whole() {
     let folder = folder("written");
     let [server, _] = logs(&folder, "cubic", 1);

@@ -2,8 +2,9 @@
 //!
 //! The work is in the crate `qlogs`; here are the flags, the files, what is printed and the exit status.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -307,6 +308,7 @@ fn show_difference(args: &DiffArgs, streams: &mut Streams<'_>) -> Result<bool, S
 
 fn draw(args: &PlotArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
     let reader = open(&args.file)?;
+    refuse_to_overwrite(&args.file, &args.output)?;
     let target = Target::open(&args.output)?;
     let header = reader.header();
     let title = header.title.clone().filter(|title| !title.is_empty());
@@ -324,9 +326,22 @@ fn draw(args: &PlotArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
     Ok(true)
 }
 
+/// The file that is read is not written over, by whatever name it is called.
+fn refuse_to_overwrite(file: &Path, output: &Path) -> Result<(), String> {
+    let identity = |path| fs::metadata(path).map(|data| (data.dev(), data.ino()));
+    match (identity(file), identity(output)) {
+        (Ok(file), Ok(there)) if file == there => Err(format!(
+            "{} is the file that is read; give -o another name",
+            output.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Line by line: a file of any size passes.
 fn convert(args: &ConvertArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
     let mut reader = open(&args.file)?;
+    refuse_to_overwrite(&args.file, &args.output)?;
     let is_stdout = args.output.as_os_str() == "-";
     let name = match is_stdout {
         true => "standard output".to_owned(),
