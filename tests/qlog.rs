@@ -115,12 +115,16 @@ fn a_wrong_word_is_answered_with_the_verbs_or_flags() {
         &["--all", "--for, --most"],
     );
     refuses(
+        &["qlog", "summary", "src"],
+        &["cannot open src: it is a directory"],
+    );
+    refuses(
         &["qlog", "check", "--for", "me", "x"],
         &["allowed are structure and qvis"],
     );
     refuses(
         &["qlog", "check", "missing.sqlog"],
-        &["missing.sqlog: record 1, byte 0:", "No such file"],
+        &["cannot open missing.sqlog:", "No such file"],
     );
 }
 
@@ -230,7 +234,7 @@ fn what_is_left_of_a_cut_file_is_used() {
     file.truncate(file.len() / 2);
     let cut = folder.join("cut.sqlog");
     fs::write(&cut, file).expect("written");
-    for verb in ["summary", "why", "oracles"] {
+    for verb in ["summary", "why"] {
         let ended = tidegate(&["qlog", verb, cut.to_str().expect("text")]);
         assert_eq!(ended.status, Some(0), "{verb}");
         assert!(!ended.out.is_empty());
@@ -240,6 +244,39 @@ fn what_is_left_of_a_cut_file_is_used() {
             "{}",
             ended.err
         );
+    }
+}
+
+#[test]
+fn what_could_not_be_read_is_not_in_order() {
+    let folder = folder("broken");
+    let [server, _] = logs(&folder, "newreno", 1);
+    let mut file = fs::read(&server).expect("readable");
+    file.truncate(file.len() / 2);
+    let cut = folder.join("cut.sqlog");
+    fs::write(&cut, file).expect("written");
+    let other = folder.join("other.json");
+    fs::write(&other, "{\"groups\": [{\"runs\": []}]}").expect("written");
+    let [cut, other] = [&cut, &other].map(|path| path.to_str().expect("text"));
+    let ended = tidegate(&["qlog", "oracles", cut]);
+    assert_eq!((ended.status, ended.err.as_str()), (Some(1), ""));
+    assert!(
+        ended
+            .out
+            .contains("the file ends in the middle of a record")
+    );
+    assert!(!ended.out.contains("ok\n"), "{}", ended.out);
+    let ended = tidegate(&["qlog", "diff", cut, cut]);
+    assert_eq!(ended.status, Some(1), "{}", ended.out);
+    // One that cannot be opened hides none of the others.
+    for verb in ["oracles", "check"] {
+        let ended = tidegate(&["qlog", verb, "missing.sqlog", other, &server]);
+        assert_eq!(ended.status, Some(2), "{verb}");
+        assert!(ended.out.starts_with(&server) && ended.out.ends_with("ok\n"));
+        let errors: Vec<&str> = ended.err.lines().collect();
+        assert_eq!(errors.len(), 2, "{}", ended.err);
+        assert!(errors[0].starts_with("error: cannot open missing.sqlog"));
+        assert!(errors[1].contains("other.json") && errors[1].contains("this is not qlog"));
     }
 }
 

@@ -180,6 +180,9 @@ impl FromStr for Algorithm {
         if let Some(algorithm) = defective(text) {
             return Ok(algorithm);
         }
+        if text.starts_with("bbr3+") || text.starts_with("bbr3-") {
+            return Err(AlgorithmError::NoOptions(text.to_owned()));
+        }
         if let Some((base, options)) = split_options(text) {
             return base.with_options(text, options);
         }
@@ -330,6 +333,8 @@ pub enum AlgorithmError {
         /// The option.
         option: String,
     },
+    /// The controller has no options.
+    NoOptions(String),
     /// A fixed rate of zero would never send anything.
     NoRate(String),
     /// The rate or the window of a fixed-rate controller cannot be read.
@@ -362,6 +367,7 @@ impl fmt::Display for AlgorithmError {
             Self::RepeatedOption { text, option } => {
                 write!(f, "{text:?}: option {option:?} is given more than once")
             }
+            Self::NoOptions(text) => write!(f, "{text:?}: bbr3 takes no options"),
             Self::NoRate(text) => write!(
                 f,
                 "{text:?}: a fixed rate must be above zero, for example \"fixed:10Mbit/s\""
@@ -379,6 +385,7 @@ impl Error for AlgorithmError {
             | Self::NotBuilt(_)
             | Self::UnknownOption { .. }
             | Self::RepeatedOption { .. }
+            | Self::NoOptions(_)
             | Self::NoRate(_) => None,
         }
     }
@@ -413,6 +420,17 @@ mod tests {
         for name in Algorithm::NAMES {
             let example = name.replace("RATE", "1 Mbit/s");
             assert!(example.parse::<Algorithm>().is_ok(), "{example}");
+        }
+    }
+
+    #[test]
+    fn a_controller_without_options_says_so() {
+        for text in ["bbr3+prr", "bbr3-pacing"] {
+            let refused = text.parse::<Algorithm>().expect_err("no options");
+            assert_eq!(
+                refused.to_string(),
+                format!("{text:?}: bbr3 takes no options")
+            );
         }
     }
 

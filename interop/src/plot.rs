@@ -183,7 +183,11 @@ impl<'a> Plot<'a> {
             Scale::linear(with_headroom(largest), 6),
             Unit::of(
                 largest,
-                &[(0, 1_000, "kbit/s"), (1_000_000, 1_000_000, "Mbit/s")],
+                &[
+                    (0, 1_000, "kbit/s"),
+                    (1_000_000, 1_000_000, "Mbit/s"),
+                    (1_000_000_000, 1_000_000_000, "Gbit/s"),
+                ],
             ),
         );
         panel.reference(layout, "capacity", &capacity);

@@ -198,6 +198,13 @@ pub fn run_on(args: &QlogArgs, streams: &mut Streams<'_>) -> ExitStatus {
 }
 
 fn open(path: &Path) -> Result<Reader<'static>, String> {
+    match fs::metadata(path) {
+        Err(error) => return Err(format!("cannot open {}: {error}", path.display())),
+        Ok(data) if data.is_dir() => {
+            return Err(format!("cannot open {}: it is a directory", path.display()));
+        }
+        Ok(_) => {}
+    }
     Reader::open(path).map_err(|fault| unreadable(path, &fault))
 }
 
@@ -243,21 +250,44 @@ fn explain(args: &OneFileArgs, streams: &mut Streams<'_>) -> Result<bool, String
 }
 
 fn ask_oracles(args: &OraclesArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
-    let mut is_silent = true;
-    for path in &args.files {
+    each_file(&args.files, streams, |path, streams| {
         let name = path.display();
-        let violations = analysed(path, streams)?.violations;
-        is_silent &= violations.is_empty();
+        let analysis = analyse(open(path)?);
         let mut text = String::new();
-        for violation in &violations {
+        for violation in &analysis.violations {
             text.push_str(&format!("{name}: {violation}\n"));
         }
-        if violations.is_empty() {
+        // What could not be read to its end is not in order, whatever came before.
+        if let Some(fault) = &analysis.fault {
+            text.push_str(&format!("{name}: {fault}\n"));
+        }
+        let is_silent = text.is_empty();
+        if is_silent {
             text.push_str(&format!("{name}: ok\n"));
         }
         print(streams.out, &text, "standard output")?;
+        Ok(is_silent)
+    })
+}
+
+/// Looks into one file after the other, also after one that cannot be opened; the last error is the result then.
+fn each_file(
+    files: &[PathBuf],
+    streams: &mut Streams<'_>,
+    mut look: impl FnMut(&Path, &mut Streams<'_>) -> Result<bool, String>,
+) -> Result<bool, String> {
+    let (mut is_well, mut failed) = (true, None);
+    for path in files {
+        match look(path, streams) {
+            Ok(is_right) => is_well &= is_right,
+            Err(message) => {
+                if let Some(earlier) = failed.replace(message) {
+                    complain(streams, &earlier);
+                }
+            }
+        }
     }
-    Ok(is_silent)
+    failed.map_or(Ok(is_well), Err)
 }
 
 fn show_difference(args: &DiffArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
@@ -393,11 +423,9 @@ fn convert(args: &ConvertArgs, streams: &mut Streams<'_>) -> Result<bool, String
 const PIECE_BYTES: usize = 64 * 1024;
 
 fn check_files(args: &CheckArgs, streams: &mut Streams<'_>) -> Result<bool, String> {
-    let mut is_right = true;
-    for path in &args.files {
+    each_file(&args.files, streams, |path, streams| {
         let name = path.display();
         let checked = check(open(path)?, &args.profiles, args.most);
-        is_right &= checked.is_right();
         let mut text = String::new();
         for finding in &checked.findings {
             text.push_str(&format!("{name}: {finding}\n"));
@@ -431,6 +459,6 @@ fn check_files(args: &CheckArgs, streams: &mut Streams<'_>) -> Result<bool, Stri
             counts.join(", ")
         ));
         print(streams.out, &text, "standard output")?;
-    }
-    Ok(is_right)
+        Ok(checked.is_right())
+    })
 }

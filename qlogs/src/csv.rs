@@ -9,9 +9,9 @@ use crate::read::event::{Event, Frame, Packet};
 use crate::read::{Header, Record};
 
 /// The columns. A cell is empty where the event does not have it. `stream_bytes` is the stream data in a
-/// packet, `acked_ranges` the ranges of its ACK frames as "low-high" with spaces between them, `data` the whole
-/// event as JSON.
-pub const COLUMNS: [&str; 22] = [
+/// packet, `acked_ranges` the ranges of its ACK frames as "low-high" with spaces between them, `data` the data of
+/// the event as JSON, and `beside` what stands beside it, such as `cc_model`.
+pub const COLUMNS: [&str; 23] = [
     "record",
     "time_ms",
     "name",
@@ -34,6 +34,7 @@ pub const COLUMNS: [&str; 22] = [
     "packets_in_flight",
     "pacing_rate_bps",
     "data",
+    "beside",
 ];
 
 /// The line of the columns' names.
@@ -107,6 +108,10 @@ pub fn line(record: &Record, header: &Header) -> String {
         _ => {}
     }
     set("data", Some(record.data.to_string()));
+    if !record.beside.is_empty() {
+        let beside = serde_json::to_string(&record.beside);
+        set("beside", beside.ok());
+    }
     let mut line = String::new();
     for (index, cell) in cells.iter().enumerate() {
         if index > 0 {

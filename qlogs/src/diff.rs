@@ -33,9 +33,9 @@ pub struct Parting {
 }
 
 impl Comparison {
-    /// Whether the events of both files are the same, to their ends.
+    /// Whether the events of both files are the same, to their ends, and the ends could be read.
     pub const fn is_same(&self) -> bool {
-        self.parting.is_none()
+        self.parting.is_none() && matches!(self.faults, [None, None])
     }
 }
 

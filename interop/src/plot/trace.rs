@@ -287,7 +287,11 @@ impl TracePlot {
             Scale::linear(with_headroom(largest), 4),
             Unit::of(
                 largest,
-                &[(0, 1_000, "kbit/s"), (1_000_000, 1_000_000, "Mbit/s")],
+                &[
+                    (0, 1_000, "kbit/s"),
+                    (1_000_000, 1_000_000, "Mbit/s"),
+                    (1_000_000_000, 1_000_000_000, "Gbit/s"),
+                ],
             ),
         );
         curve(&mut panel, layout, (0, "rate"), &self.pacing);

@@ -269,7 +269,11 @@ impl fmt::Display for Summary {
         let handshake = self.handshake.map_or_else(unknown, short);
         line("handshake", handshake)?;
         let goodput = self.goodput().map_or_else(unknown, |rate| {
-            let word = if self.is_sender() { "sent" } else { "received" };
+            let word = if self.is_sender() {
+                "acknowledged"
+            } else {
+                "received"
+            };
             let rate = decimal(rate.as_bps(), 1_000_000, 3);
             format!("{rate} Mbit/s: {} B {word}", self.delivered().as_u64())
         });

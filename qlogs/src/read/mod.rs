@@ -204,6 +204,13 @@ impl<'a> Reader<'a> {
                 reader.source.skip();
                 reader.number = 2;
                 reader.early = Some(reader.next_value());
+                // Any JSON object could be read so far; one that neither has events nor says what it is, is no qlog.
+                let says_so = ["qlog_version", "qlog_format", "file_schema"]
+                    .iter()
+                    .any(|key| reader.file.contains_key(*key));
+                if matches!(reader.early, Some(Ok(None))) && reader.traces == 0 && !says_so {
+                    return Err(at_start(FaultKind::NotQlog));
+                }
             }
         }
         Ok(reader)

@@ -113,7 +113,9 @@ fn no_damage_makes_an_analysis_panic() {
         let [checked, followed, one, other] = readers;
         let _ = check(checked, &[Profile::Structure, Profile::Qvis], 10);
         let _ = follow(followed, |_| {});
-        assert!(compare(one, other, &[]).is_same());
+        let comparison = compare(one, other, &[]);
+        assert!(comparison.parting.is_none());
+        assert_eq!(comparison.is_same(), comparison.faults == [None, None]);
         let mut rest = reader(damaged).expect("as before");
         while let Some(Ok(record)) = rest.next() {
             let _ = csv::line(&record, rest.header());
