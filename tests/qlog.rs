@@ -3,30 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
 };
 
-/// What a run of the program left.
-struct Ended {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
+use program::tidegate;
 
-fn tidegate(words: &[&str]) -> Ended {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(words).env_remove("COLUMNS");
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the program starts");
-    Ended {
-        status: status.code(),
-        out: String::from_utf8(stdout).expect("text"),
-        err: String::from_utf8(stderr).expect("text"),
-    }
-}
+#[path = "support/program.rs"]
+mod program;
 
 /// An empty directory for one test.
 fn folder(test: &str) -> PathBuf {

@@ -181,14 +181,7 @@ impl<'a> Plot<'a> {
             layout.panel(0),
             format!("Goodput per {}", format_duration(step)),
             Scale::linear(with_headroom(largest), 6),
-            Unit::of(
-                largest,
-                &[
-                    (0, 1_000, "kbit/s"),
-                    (1_000_000, 1_000_000, "Mbit/s"),
-                    (1_000_000_000, 1_000_000_000, "Gbit/s"),
-                ],
-            ),
+            Unit::of_rate(largest),
         );
         panel.reference(layout, "capacity", &capacity);
         for (index, (run, curve)) in self.runs.iter().zip(&curves).enumerate() {
@@ -295,14 +288,7 @@ impl<'a> Plot<'a> {
             layout.panel(2),
             "Round-trip time".to_owned(),
             Scale::linear(with_headroom(largest), 5),
-            Unit::of(
-                largest,
-                &[
-                    (0, 1_000, "us"),
-                    (2_000_000, 1_000_000, "ms"),
-                    (10_000_000_000, 1_000_000_000, "s"),
-                ],
-            ),
+            Unit::of_time(largest),
         );
         panel.reference(layout, "idle link", &idle);
         for (index, run) in self.runs.iter().enumerate() {

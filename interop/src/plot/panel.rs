@@ -223,6 +223,30 @@ impl Unit {
         })
     }
 
+    /// For spans of time in nanoseconds.
+    pub(super) fn of_time(largest: u64) -> Self {
+        Self::of(
+            largest,
+            &[
+                (0, 1_000, "us"),
+                (2_000_000, 1_000_000, "ms"),
+                (10_000_000_000, 1_000_000_000, "s"),
+            ],
+        )
+    }
+
+    /// For rates in bits per second.
+    pub(super) fn of_rate(largest: u64) -> Self {
+        Self::of(
+            largest,
+            &[
+                (0, 1_000, "kbit/s"),
+                (1_000_000, 1_000_000, "Mbit/s"),
+                (1_000_000_000, 1_000_000_000, "Gbit/s"),
+            ],
+        )
+    }
+
     /// The value; only the last label of an axis has the unit.
     pub(super) fn label(&self, value: u64, is_last: bool) -> String {
         let number = trimmed(value, self.scale);
@@ -291,13 +315,14 @@ mod tests {
 
     #[test]
     fn only_the_last_label_has_the_unit() {
-        let unit = Unit::of(
-            100_000_000,
-            &[(0, 1_000, "kbit/s"), (1_000_000, 1_000_000, "Mbit/s")],
-        );
+        let unit = Unit::of_rate(100_000_000);
         assert_eq!(unit.label(2_500_000, false), "2.5");
         assert_eq!(unit.label(100_000_000, true), "100 Mbit/s");
         assert_eq!(unit.label(0, false), "0");
+        assert_eq!(
+            Unit::of_rate(1_500_000_000).label(1_500_000_000, true),
+            "1.5 Gbit/s"
+        );
     }
 
     #[test]

@@ -252,14 +252,7 @@ impl TracePlot {
             layout.panel(2),
             "Round-trip time".to_owned(),
             Scale::linear(with_headroom(largest), 5),
-            Unit::of(
-                largest,
-                &[
-                    (0, 1_000, "us"),
-                    (2_000_000, 1_000_000, "ms"),
-                    (10_000_000_000, 1_000_000_000, "s"),
-                ],
-            ),
+            Unit::of_time(largest),
         );
         let mut dots = Path::default();
         let mut last = None;
@@ -285,14 +278,7 @@ impl TracePlot {
             layout.panel(3),
             title.to_owned(),
             Scale::linear(with_headroom(largest), 4),
-            Unit::of(
-                largest,
-                &[
-                    (0, 1_000, "kbit/s"),
-                    (1_000_000, 1_000_000, "Mbit/s"),
-                    (1_000_000_000, 1_000_000_000, "Gbit/s"),
-                ],
-            ),
+            Unit::of_rate(largest),
         );
         curve(&mut panel, layout, (0, "rate"), &self.pacing);
         panel

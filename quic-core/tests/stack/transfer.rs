@@ -11,33 +11,37 @@ use crate::common::{Setup, download};
 
 #[test]
 fn ten_megabytes_arrive_over_a_clean_link() {
-    let mut net = Setup::new(Algorithm::CUBIC).build();
-    let outcome = download(&mut net, 10_000_000, Timestamp::from_secs(20));
-    assert_eq!(outcome.received, 10_000_000);
-    let server = outcome.server.expect("figures").sender;
-    assert_eq!(server.in_flight_mismatches, 0);
-    assert_eq!(server.open_gate_stalls, 0);
-    // 100 Mbit/s move 10 MB in 0.8 s; a few round trips of 40 ms go to slow start.
-    let finished_at = outcome.finished_at.expect("an end");
-    assert!(
-        (Timestamp::from_millis(900)..Timestamp::from_millis(1_600)).contains(&finished_at),
-        "{finished_at}"
-    );
+    for algorithm in [Algorithm::CUBIC, Algorithm::Bbr3] {
+        let mut net = Setup::new(algorithm).build();
+        let outcome = download(&mut net, 10_000_000, Timestamp::from_secs(20));
+        assert_eq!(outcome.received, 10_000_000, "{algorithm}");
+        let server = outcome.server.expect("figures").sender;
+        assert_eq!(server.in_flight_mismatches, 0, "{algorithm}");
+        assert_eq!(server.open_gate_stalls, 0, "{algorithm}");
+        // 100 Mbit/s move 10 MB in 0.8 s; a few round trips of 40 ms go to the start.
+        let finished_at = outcome.finished_at.expect("an end");
+        assert!(
+            (Timestamp::from_millis(900)..Timestamp::from_millis(1_600)).contains(&finished_at),
+            "{algorithm}: {finished_at}"
+        );
+    }
 }
 
 #[test]
-fn ten_megabytes_arrive_over_a_lossy_link() {
-    let mut setup = Setup::new(Algorithm::NEW_RENO);
-    setup.loss = Fraction::from_percent(2).expect("a fraction");
-    setup.queue = ByteCount::new(100_000);
-    let mut net = setup.build();
-    let outcome = download(&mut net, 3_000_000, Timestamp::from_secs(60));
-    assert_eq!(outcome.received, 3_000_000);
-    let server = outcome.server.expect("figures").sender;
-    assert!(server.packets_lost > 0);
-    assert_eq!(server.in_flight_mismatches, 0);
-    assert_eq!(server.loss_mismatches, 0);
-    assert_eq!(server.open_gate_stalls, 0);
+fn three_megabytes_arrive_over_a_lossy_link() {
+    for (algorithm, loss) in [(Algorithm::NEW_RENO, 2), (Algorithm::Bbr3, 1)] {
+        let mut setup = Setup::new(algorithm);
+        setup.loss = Fraction::from_percent(loss).expect("a fraction");
+        setup.queue = ByteCount::new(100_000);
+        let mut net = setup.build();
+        let outcome = download(&mut net, 3_000_000, Timestamp::from_secs(60));
+        assert_eq!(outcome.received, 3_000_000, "{algorithm}");
+        let server = outcome.server.expect("figures").sender;
+        assert!(server.packets_lost > 0, "{algorithm}");
+        assert_eq!(server.in_flight_mismatches, 0, "{algorithm}");
+        assert_eq!(server.loss_mismatches, 0, "{algorithm}");
+        assert_eq!(server.open_gate_stalls, 0, "{algorithm}");
+    }
 }
 
 /// The bottleneck with half of the delay on it, the other half on pipes of their own behind it.
