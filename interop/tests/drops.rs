@@ -71,6 +71,11 @@ fn a_packet_number_space_can_be_hit_alone() {
     let (hit, _) = play("direction = \"reverse\"\ncount = 2\nspace = \"handshake\"");
     assert_eq!(hit.reverse.dropped_scripted_packets, 2);
     assert!(hit.completion_ns > plain.completion_ns.map(|ns| ns + 100_000_000));
+    // The client is through with the handshake when it sends them, not with its Initial packets.
+    assert_eq!(hit.handshake_ns, plain.handshake_ns);
+    let (first, _) = play("direction = \"reverse\"\ncount = 1\nspace = \"initial\"");
+    assert_eq!(first.reverse.dropped_scripted_packets, 1);
+    assert!(first.handshake_ns > plain.handshake_ns);
     // Only the handshake has Handshake packets.
     let (few, _) = play(
         "direction = \"reverse\"\ncount = 1000\nspace = [\"initial\", \"handshake\"]\nskip = 4",
